@@ -1,0 +1,58 @@
+package domain
+
+import "time"
+
+// EventType is what happened to a booking, in the past tense. The subject of an event is "bookings.v1." and its type.
+type EventType string
+
+// The events.
+const (
+	EventHeld            EventType = "held"
+	EventActionRequired  EventType = "action_required"
+	EventPaymentDeclined EventType = "payment_declined"
+	EventConfirmed       EventType = "confirmed"
+	EventExpired         EventType = "expired"
+	EventCancelled       EventType = "cancelled"
+	EventFailed          EventType = "failed"
+)
+
+// EventData is what every event tells of its booking, as it stood when the event was committed. It holds no personal
+// data, no client secret and no token.
+type EventData struct {
+	BookingID     BookingID     `json:"booking_id"`
+	PaymentID     PaymentID     `json:"payment_id"`
+	ResourceID    ResourceID    `json:"resource_id"`
+	Status        BookingStatus `json:"status"`
+	EndingReason  EndingReason  `json:"ending_reason,omitempty"`
+	PaymentStatus PaymentStatus `json:"payment_status"`
+	DeclineCode   string        `json:"decline_code,omitempty"`
+	Start         Instant       `json:"start"`
+	End           Instant       `json:"end"`
+	Quantity      int           `json:"quantity"`
+	Total         Money         `json:"total"`
+	HoldExpiresAt Instant       `json:"hold_expires_at"`
+}
+
+// Instant is a moment as it leaves the system: RFC 3339, UTC, always microseconds, so that equal instants are equal
+// bytes whether Go or PostgreSQL wrote them.
+type Instant time.Time
+
+const instantLayout = "2006-01-02T15:04:05.000000Z"
+
+// MarshalText writes the instant in UTC.
+func (i Instant) MarshalText() ([]byte, error) {
+	return []byte(time.Time(i).UTC().Format(instantLayout)), nil
+}
+
+// UnmarshalText reads any RFC 3339 time.
+func (i *Instant) UnmarshalText(b []byte) error {
+	t, err := time.Parse(time.RFC3339Nano, string(b))
+	if err != nil {
+		return err
+	}
+	*i = Instant(t.UTC())
+	return nil
+}
+
+// String shows the instant in UTC.
+func (i Instant) String() string { return time.Time(i).UTC().Format(instantLayout) }
