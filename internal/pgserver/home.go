@@ -26,7 +26,7 @@ type home struct {
 func (h *home) socketDir() string { return h.run }
 func (h *home) logFile() string   { return filepath.Join(h.base, "postgres.log") }
 
-func openHome(dir, bin string) (*home, error) {
+func openHome(opts Options, bin string) (*home, error) {
 	account, err := unprivilegedAccount()
 	if err != nil {
 		return nil, err
@@ -34,13 +34,13 @@ func openHome(dir, bin string) (*home, error) {
 	if err := account.reach(bin); err != nil {
 		return nil, err
 	}
-	run, lock, err := newRunDir(account)
+	run, lock, err := newRunDir(account, opts.Dir == "" && !opts.Durable)
 	if err != nil {
 		return nil, err
 	}
 	h := &home{bin: bin, account: account, run: run, base: run, lock: lock}
-	if dir != "" {
-		h.base, err = openKept(dir, account)
+	if opts.Dir != "" {
+		h.base, err = openKept(opts.Dir, account)
 	}
 	if err == nil {
 		h.data = filepath.Join(h.base, "data")

@@ -17,16 +17,17 @@ const (
 	randomRoom  = 12 // what MkdirTemp adds to the prefix
 	lockName    = "lock"
 	fallbackTmp = "/tmp"
+
+	// Half of what copying a database costs is the file system: a throw-away server lives in memory where there is
+	// plenty. A container's usual 64 MB is not.
+	memoryTmp  = "/dev/shm"
+	memoryRoom = 4 << 30
 )
 
 // newRunDir makes the temporary directory of a server and holds a lock in it for as long as this process lives.
 // Directories whose owner was killed, and so could not remove them, are removed on the way.
-func newRunDir(account account) (string, *os.File, error) {
-	parent := os.TempDir()
-	length := len(parent) + 1 + len(runPrefix) + randomRoom + 1 + len(socketName)
-	if length > socketRoom || account.reach(parent) != nil {
-		parent = fallbackTmp
-	}
+func newRunDir(account account, throwAway bool) (string, *os.File, error) {
+	parent := runParent(account, throwAway)
 	sweep(parent)
 	dir, err := os.MkdirTemp(parent, runPrefix)
 	if err != nil {
@@ -43,6 +44,28 @@ func newRunDir(account account) (string, *os.File, error) {
 		return "", nil, errors.Join(fmt.Errorf("postgres run directory: %w", err), os.RemoveAll(dir))
 	}
 	return dir, lock, nil
+}
+
+func runParent(account account, throwAway bool) string {
+	if throwAway && roomy(memoryTmp) {
+		return memoryTmp
+	}
+	parent := os.TempDir()
+	length := len(parent) + 1 + len(runPrefix) + randomRoom + 1 + len(socketName)
+	if length > socketRoom || account.reach(parent) != nil {
+		return fallbackTmp
+	}
+	return parent
+}
+
+// roomy says whether a directory is there, open to everybody, and has room for many databases.
+func roomy(dir string) bool {
+	var stat syscall.Statfs_t
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm() != 0o777 || syscall.Statfs(dir, &stat) != nil {
+		return false
+	}
+	return uint64(stat.Bavail)*uint64(stat.Bsize) >= memoryRoom //nolint:gosec,unconvert // the types differ by system
 }
 
 // sweep removes run directories whose lock nobody holds. It is a courtesy: what it may not touch, it leaves.

@@ -23,7 +23,7 @@ const (
 // Options says what kind of server to start. The zero value is a throw-away server for tests.
 type Options struct {
 	// Dir keeps the data, the log and the password, and is reused when it already holds them. Empty means a
-	// temporary directory that Stop removes. Started as root, every directory above Dir must be open to other users
+	// temporary directory that Stop removes, in memory (/dev/shm) unless Durable. Started as root, every directory above Dir must be open to other users
 	// (o+x), since the server runs as another one.
 	Dir string
 	// Durable turns fsync on. Without it a crash of the machine loses the data, and everything is much faster.
@@ -59,7 +59,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	home, err := openHome(opts.Dir, bin)
+	home, err := openHome(opts, bin)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,7 @@ type bed struct {
 	adminURL *url.URL
 	admin    *pgxpool.Pool
 	template string
+	strategy string // how to copy it
 
 	txName string // the database behind Tx, made by the first call
 	tx     *pgxpool.Pool
@@ -78,8 +79,18 @@ func (b *bed) start(ctx context.Context) error {
 	if b.admin, err = newPool(ctx, adminURL); err != nil {
 		return fmt.Errorf("connect to the server in %s: %w", URLEnv, err)
 	}
+	if b.strategy, err = copyStrategy(ctx, b.admin); err != nil {
+		return fmt.Errorf("connect to the server in %s: %w", URLEnv, err)
+	}
 	b.template, err = Template(ctx, adminURL)
 	return err
+}
+
+// copyStrategy is twice as fast as the default where fsync is off. PostgreSQL 14 knows no other, and not the word.
+func copyStrategy(ctx context.Context, admin *pgxpool.Pool) (strategy string, err error) {
+	err = admin.QueryRow(ctx,
+		`SELECT CASE WHEN current_setting('server_version_num')::int >= 150000 THEN ' STRATEGY file_copy' ELSE '' END`).Scan(&strategy)
+	return strategy, err
 }
 
 // transactions returns the pool behind Tx.

@@ -80,7 +80,7 @@ func buildTemplate(ctx context.Context, conn *pgx.Conn, adminURL, name string) e
 func (b *bed) clone(ctx context.Context, test string) (string, error) {
 	name := databaseName(test)
 	_, err := b.admin.Exec(ctx, `CREATE DATABASE `+pgx.Identifier{name}.Sanitize()+
-		` TEMPLATE `+pgx.Identifier{b.template}.Sanitize())
+		` TEMPLATE `+pgx.Identifier{b.template}.Sanitize()+b.strategy)
 	if err != nil {
 		return "", fmt.Errorf("clone template %s: %w", b.template, err)
 	}
