@@ -1,0 +1,152 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+	"github.com/tidwall/gjson"
+
+	"holdfast/domain"
+	"holdfast/internal/postgres"
+)
+
+const (
+	firstRetry = time.Second
+	maxRetry   = 30 * time.Second
+)
+
+// What River stores of a run that failed. The texts are constant: an error's own text goes to the log only, since it may
+// come from anywhere, and River's rows are read by people and tools that need no more.
+var (
+	errTrouble  = errors.New("the run failed; see the log")    //nolint:gochecknoglobals // a sentinel
+	errPanicked = errors.New("the handler panicked; see the log") //nolint:gochecknoglobals // a sentinel
+)
+
+// adapter makes a River worker of a Handler.
+type adapter[T river.JobArgs] struct {
+	river.WorkerDefaults[T]
+	kind   domain.EffectKind
+	handle Handler
+	effect func(T) domain.EffectID
+	logger *slog.Logger
+}
+
+func newAdapter[T river.JobArgs](
+	kind domain.EffectKind, handle Handler, logger *slog.Logger, effect func(T) domain.EffectID,
+) *adapter[T] {
+	return &adapter[T]{kind: kind, handle: handle, effect: effect, logger: logger}
+}
+
+// line is what a handler adds to the one line that is logged for a run.
+type line struct{ attrs []slog.Attr }
+
+// NextRetry overrides River's schedule, which would soon wait for days.
+func (a *adapter[T]) NextRetry(job *river.Job[T]) time.Time { return retryPolicy{}.NextRetry(job.JobRow) }
+
+// Work runs the handler and logs one line.
+func (a *adapter[T]) Work(ctx context.Context, rjob *river.Job[T]) error {
+	start := time.Now()
+	job := Job{
+		ID:       rjob.ID,
+		Effect:   a.effect(rjob.Args),
+		Kind:     a.kind,
+		Snoozes:  int(gjson.GetBytes(rjob.Metadata, "snoozes").Int()),
+		Complete: func(ctx context.Context, tx pgx.Tx) error { return complete(ctx, tx, rjob) },
+		line:     &line{},
+	}
+	verdict, err := a.run(ctx, job)
+	outcome, result := judge(ctx, verdict, err)
+	attrs := append([]slog.Attr{
+		slog.String("kind", string(a.kind)),
+		slog.String("effect_id", job.Effect.String()),
+		slog.Int64("job_id", job.ID),
+		slog.String("outcome", outcome),
+		slog.Float64("duration_ms", float64(time.Since(start).Microseconds())/1000),
+	}, job.line.attrs...)
+	level := slog.LevelInfo
+	if err != nil {
+		level = slog.LevelError
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	if verdict.After > 0 {
+		attrs = append(attrs, slog.Float64("after_ms", float64(verdict.After.Milliseconds())))
+	}
+	a.logger.LogAttrs(ctx, level, "job", attrs...)
+	return result
+}
+
+// run keeps a panic from reaching River, which would store the panic's value and trace.
+func (a *adapter[T]) run(ctx context.Context, job Job) (verdict Verdict, err error) {
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		what := fmt.Sprintf("%T", v) // not its value: it may hold anything
+		if e, ok := v.(runtime.Error); ok {
+			what = e.Error()
+		}
+		job.Annotate(slog.String("stack", string(debug.Stack())))
+		verdict, err = Verdict{}, fmt.Errorf("%w: %s", errPanicked, what)
+	}()
+	return a.handle(ctx, job)
+}
+
+// judge tells what a run is called in the log, and what River is told.
+func judge(ctx context.Context, v Verdict, err error) (string, error) {
+	switch {
+	case err == nil && v.After > 0:
+		return "snoozed", river.JobSnooze(v.After)
+	case err == nil:
+		return "done", nil
+	case errors.Is(err, errPanicked):
+		return "panicked", errPanicked
+	case errors.Is(ctx.Err(), context.Canceled):
+		return "stopped", context.Canceled // River makes the job available at once, without counting the attempt
+	default:
+		return "failed", errTrouble
+	}
+}
+
+// complete completes the River job in tx, behind a savepoint: whatever is wrong with the job's row is no reason to undo
+// what tx settles.
+func complete[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T]) error {
+	err := postgres.InTx(ctx, tx, func(savepoint pgx.Tx) error {
+		_, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, savepoint, job)
+		return err
+	})
+	if err == nil || errors.Is(err, rivertype.ErrNotFound) || postgres.State(err) != "" {
+		return nil // done, or the row is gone or locked: the next run finds the effect finished
+	}
+	return fmt.Errorf("complete job %d: %w", job.ID, err)
+}
+
+// retryPolicy is the schedule after a failed run: from one second, doubling, to half a minute. It ends with River's
+// attempts; the sweep then gives the effect a new job.
+type retryPolicy struct{}
+
+// NextRetry says when a job runs again after it failed.
+func (retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
+	return time.Now().Add(backoff(firstRetry, maxRetry, len(job.Errors)))
+}
+
+// backoff is first, doubled n times, but never more than limit.
+func backoff(first, limit time.Duration, n int) time.Duration {
+	d := first
+	for range n {
+		if d >= limit {
+			break
+		}
+		d *= 2
+	}
+	return min(d, limit)
+}
