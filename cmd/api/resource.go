@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/domain"
+	"holdfast/internal/bookings"
+)
+
+type resourceCommands struct {
+	Create resourceCreateCommand `cmd:"" help:"Make a resource that can be booked."`
+	List   resourceListCommand   `cmd:"" help:"List the resources."`
+}
+
+type resourceCreateCommand struct {
+	database `kong:"-"`
+
+	Name        string        `required:"" placeholder:"NAME" help:"What people call it."`
+	TimeZone    string        `required:"" placeholder:"ZONE" help:"Where it is, as an IANA zone such as Europe/Berlin."`
+	Places      int           `default:"1" help:"How many can have it at the same time (default ${default})."`
+	UnitMinutes int           `default:"60" help:"It is booked in multiples of this many minutes (default ${default})."`
+	Price       int64         `required:"" placeholder:"N" help:"For one place and one unit, in minor units: 2500 is 25.00 EUR, but 2500 JPY."`
+	Currency    string        `required:"" placeholder:"CODE" help:"ISO 4217, such as eur."`
+	Hold        time.Duration `default:"15m" setting:"HOLD" help:"How long a slot waits for its money (default ${default})."`
+	JSON        bool          `name:"json" help:"Print JSON, for scripts."`
+}
+
+type resource struct {
+	ID          domain.ResourceID `json:"id"`
+	Name        string            `json:"name"`
+	TimeZone    string            `json:"time_zone"`
+	Places      int               `json:"places"`
+	UnitMinutes int               `json:"unit_minutes"`
+	Price       int64             `json:"price"`
+	Currency    string            `json:"currency"`
+	HoldSeconds float64           `json:"hold_seconds"`
+}
+
+func show(r domain.Resource) resource {
+	return resource{
+		ID: r.ID, Name: r.Name, TimeZone: r.TimeZone, Places: r.Places, UnitMinutes: r.UnitMinutes,
+		Price: r.Price.Amount, Currency: r.Price.Currency, HoldSeconds: r.Hold.Seconds(),
+	}
+}
+
+// Run makes the resource.
+func (c *resourceCreateCommand) Run(ctx context.Context, io streams) error {
+	pool, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	made, err := bookings.New(pool, nil, bookings.Config{}).CreateResource(ctx, domain.Resource{
+		Name: c.Name, TimeZone: c.TimeZone, Places: c.Places, UnitMinutes: c.UnitMinutes,
+		Price: domain.Money{Amount: c.Price, Currency: strings.ToUpper(c.Currency)}, Hold: c.Hold,
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(io.out, show(made))
+	}
+	_, err = fmt.Fprintf(io.out, "made resource %s\n", made.ID)
+	return err
+}
+
+type resourceListCommand struct {
+	database `kong:"-"`
+
+	JSON bool `name:"json" help:"Print JSON, for scripts."`
+}
+
+// Run lists the resources.
+func (c *resourceListCommand) Run(ctx context.Context, io streams) error {
+	pool, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	found, err := bookings.New(pool, nil, bookings.Config{}).Resources(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		shown := make([]resource, 0, len(found))
+		for _, r := range found {
+			shown = append(shown, show(r))
+		}
+		return printJSON(io.out, map[string]any{"resources": shown})
+	}
+	if len(found) == 0 {
+		_, err := fmt.Fprintln(io.out, "There are no resources yet. Make one:\n"+
+			"  api resource create --name \"Court 1\" --time-zone Europe/Berlin --unit-minutes 60 --price 2500 --currency eur")
+		return err
+	}
+	rows := make([][]string, 0, len(found))
+	for _, r := range found {
+		rows = append(rows, []string{
+			r.ID.String(), r.Name, r.TimeZone, strconv.Itoa(r.Places), strconv.Itoa(r.UnitMinutes) + " min", r.Price.String(), r.Hold.String(),
+		})
+	}
+	return printTable(io.out, []string{"ID", "NAME", "ZONE", "PLACES", "UNIT", "PRICE (MINOR UNITS)", "HOLD"}, rows)
+}
