@@ -1,0 +1,56 @@
+package stripesim
+
+import (
+	"context"
+	"time"
+)
+
+// Advance moves the virtual clock forward: keys older than the retention are forgotten and charges left half-done by partial_500
+// roll forward. Objects born earlier keep their created time. It returns the new virtual time. The clock never goes back.
+func (s *Simulator) Advance(d time.Duration) time.Time {
+	w := s.world.Load()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d > 0 {
+		w.offset += d
+		w.pruneKeys()
+		w.rollForward()
+	}
+	return w.now()
+}
+
+// Now returns the virtual time.
+func (s *Simulator) Now() time.Time {
+	w := s.world.Load()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now()
+}
+
+func (w *world) now() time.Time { return time.Now().Add(w.offset) }
+
+// pause waits for d of wall-clock time. It reports false if the simulator ended first.
+func (w *world) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-w.done.Done():
+		return false
+	}
+}
+
+// gone waits until the client has left, for at most d. It reports false if the simulator ended first.
+func (w *world) gone(client context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-client.Done():
+		return w.done.Err() == nil
+	case <-timer.C:
+		return true
+	case <-w.done.Done():
+		return false
+	}
+}

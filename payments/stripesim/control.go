@@ -1,0 +1,146 @@
+package stripesim
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// serveControl answers the control surface: JSON in and out, and never subject to faults.
+func (s *Simulator) serveControl(rw http.ResponseWriter, r *http.Request) {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	if ip := net.ParseIP(host); !s.cfg.OpenControl && (ip == nil || !ip.IsLoopback()) {
+		reply(rw, http.StatusForbidden, object{"error": "the control surface is for loopback only"})
+		return
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /_sim/journal", s.controlJournal)
+	mux.HandleFunc("GET /_sim/ledger", func(rw http.ResponseWriter, _ *http.Request) { reply(rw, http.StatusOK, s.Ledger()) })
+	mux.HandleFunc("GET /_sim/faults", func(rw http.ResponseWriter, _ *http.Request) { reply(rw, http.StatusOK, s.Faults()) })
+	mux.HandleFunc("POST /_sim/faults", s.controlAddFault)
+	mux.HandleFunc("DELETE /_sim/faults", func(rw http.ResponseWriter, _ *http.Request) {
+		s.ClearFaults()
+		reply(rw, http.StatusOK, object{})
+	})
+	mux.HandleFunc("DELETE /_sim/faults/{id}", s.controlRemoveFault)
+	mux.HandleFunc("GET /_sim/clock", func(rw http.ResponseWriter, _ *http.Request) { s.replyClock(rw, s.Now()) })
+	mux.HandleFunc("POST /_sim/clock", s.controlClock)
+	mux.HandleFunc("POST /_sim/actions", s.controlAction)
+	mux.HandleFunc("POST /_sim/webhooks", s.controlWebhooks)
+	mux.HandleFunc("POST /_sim/webhooks/release", func(rw http.ResponseWriter, _ *http.Request) {
+		reply(rw, http.StatusOK, object{"released": 0})
+	})
+	mux.HandleFunc("POST /_sim/reset", func(rw http.ResponseWriter, _ *http.Request) {
+		s.Reset()
+		reply(rw, http.StatusOK, object{})
+	})
+	mux.ServeHTTP(rw, r)
+}
+
+func (s *Simulator) controlJournal(rw http.ResponseWriter, r *http.Request) {
+	var after int64
+	if text := r.URL.Query().Get("after"); text != "" {
+		var err error
+		if after, err = strconv.ParseInt(text, 10, 64); err != nil {
+			complain(rw, "after must be a sequence number")
+			return
+		}
+	}
+	reply(rw, http.StatusOK, s.Journal(after))
+}
+
+func (s *Simulator) controlAddFault(rw http.ResponseWriter, r *http.Request) {
+	var fault Fault
+	if !read(rw, r, &fault) {
+		return
+	}
+	if err := s.CheckFault(fault); err != nil {
+		complain(rw, err.Error())
+		return
+	}
+	reply(rw, http.StatusOK, object{"id": s.AddFault(fault)})
+}
+
+func (s *Simulator) controlRemoveFault(rw http.ResponseWriter, r *http.Request) {
+	if !s.RemoveFault(r.PathValue("id")) {
+		reply(rw, http.StatusNotFound, object{"error": "no such fault is armed"})
+		return
+	}
+	reply(rw, http.StatusOK, object{})
+}
+
+func (s *Simulator) controlClock(rw http.ResponseWriter, r *http.Request) {
+	var request struct {
+		Advance string `json:"advance"`
+	}
+	if !read(rw, r, &request) {
+		return
+	}
+	d, err := time.ParseDuration(request.Advance)
+	if err != nil || d < 0 {
+		complain(rw, `advance must be a duration that goes forward, such as "25h"`)
+		return
+	}
+	s.replyClock(rw, s.Advance(d))
+}
+
+func (s *Simulator) replyClock(rw http.ResponseWriter, now time.Time) {
+	reply(rw, http.StatusOK, object{"now": now.UTC(), "offset": time.Until(now).Round(time.Second).String()})
+}
+
+func (s *Simulator) controlAction(rw http.ResponseWriter, r *http.Request) {
+	var action Action
+	if !read(rw, r, &action) {
+		return
+	}
+	status, err := s.Act(action)
+	if err != nil {
+		complain(rw, err.Error())
+		return
+	}
+	reply(rw, http.StatusOK, object{"payment_intent": action.PaymentIntent, "status": status})
+}
+
+// controlWebhooks keeps the mode for when webhooks are delivered.
+func (s *Simulator) controlWebhooks(rw http.ResponseWriter, r *http.Request) {
+	var request struct {
+		Mode string `json:"mode"`
+	}
+	if !read(rw, r, &request) {
+		return
+	}
+	if !slices.Contains([]string{"auto", "hold", "drop", "duplicate", "reorder"}, request.Mode) {
+		complain(rw, "mode must be auto, hold, drop, duplicate or reorder")
+		return
+	}
+	w := s.world.Load()
+	w.mu.Lock()
+	w.webhookMode = request.Mode
+	w.mu.Unlock()
+	reply(rw, http.StatusOK, object{"mode": request.Mode})
+}
+
+// read decodes a control request. An unknown member is refused: a misspelt fault would otherwise test nothing.
+func read(rw http.ResponseWriter, r *http.Request, into any) bool {
+	decoder := json.NewDecoder(io.LimitReader(r.Body, maxBody))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		complain(rw, "the body is not the JSON expected: "+err.Error())
+		return false
+	}
+	return true
+}
+
+func complain(rw http.ResponseWriter, message string) {
+	reply(rw, http.StatusBadRequest, object{"error": message})
+}
+
+func reply(rw http.ResponseWriter, status int, body any) {
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(status)
+	_ = json.NewEncoder(rw).Encode(body) // a client that left has nothing to be told
+}

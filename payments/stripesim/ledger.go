@@ -1,0 +1,148 @@
+package stripesim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Ledger is where the money is, whatever any client was told. Refunds, disputes, balance transactions and payouts are empty: they
+// are not modelled yet.
+type Ledger struct {
+	Charges             []LedgerCharge `json:"charges"`
+	Refunds             []struct{}     `json:"refunds"`
+	Disputes            []struct{}     `json:"disputes"`
+	BalanceTransactions []struct{}     `json:"balance_transactions"`
+	Payouts             []struct{}     `json:"payouts"`
+	// Executions are the writes that ran, and how long a key protects one.
+	Executions     []Execution `json:"executions"`
+	KeyRetentionMS int64       `json:"key_retention_ms"`
+}
+
+// LedgerCharge is one charge, failed and pending ones included, oldest first.
+type LedgerCharge struct {
+	ID             string            `json:"id"`
+	PaymentIntent  string            `json:"payment_intent"`
+	IntentStatus   string            `json:"payment_intent_status"`
+	Amount         int64             `json:"amount"`
+	Currency       string            `json:"currency"`
+	Status         string            `json:"status"` // succeeded, pending, failed
+	Captured       bool              `json:"captured"`
+	AmountCaptured int64             `json:"amount_captured"`
+	AmountRefunded int64             `json:"amount_refunded"`
+	Disputed       bool              `json:"disputed"`
+	Metadata       map[string]string `json:"metadata"`
+	FailureCode    string            `json:"failure_code"`
+	IdempotencyKey string            `json:"idempotency_key"` // of the request that made it; "" if the customer did
+	Created        int64             `json:"created"`
+}
+
+// Execution is one write that ran.
+type Execution struct {
+	Operation string    `json:"operation"`
+	Object    string    `json:"object"`
+	Key       string    `json:"idempotency_key"`
+	RequestID string    `json:"request_id"`
+	KeySince  time.Time `json:"key_since"` // virtual: when its key was taken
+}
+
+// Ledger returns the present state of the money.
+func (s *Simulator) Ledger() Ledger {
+	w := s.world.Load()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := Ledger{
+		Charges: []LedgerCharge{}, Refunds: []struct{}{}, Disputes: []struct{}{}, BalanceTransactions: []struct{}{},
+		Payouts: []struct{}{}, Executions: append([]Execution{}, w.executions...), KeyRetentionMS: w.cfg.KeyRetention.Milliseconds(),
+	}
+	for _, ch := range w.charges {
+		entry := LedgerCharge{
+			ID: ch.id, PaymentIntent: ch.intent.id, IntentStatus: ch.intent.status, Amount: ch.amount, Currency: ch.currency,
+			Status: ch.status, Captured: ch.captured, AmountCaptured: ch.amountCaptured, AmountRefunded: ch.amountRefunded,
+			Metadata: maps.Clone(ch.metadata), IdempotencyKey: ch.key, Created: ch.created,
+		}
+		if ch.decline != nil {
+			entry.FailureCode = ch.decline.code
+		}
+		l.Charges = append(l.Charges, entry)
+	}
+	return l
+}
+
+// recordExecution notes that a write ran. The caller holds mu.
+func (w *world) recordExecution(c *call, record *keyRecord) {
+	since := w.now()
+	if record != nil {
+		since = record.since
+	}
+	w.executions = append(w.executions, Execution{
+		Operation: c.operation(), Object: c.id, Key: c.key, RequestID: c.requestID, KeySince: since,
+	})
+}
+
+// Succeeded returns the charges that moved money, of one booking (its metadata booking_id) or, for "", of all.
+func (l Ledger) Succeeded(bookingID string) []LedgerCharge {
+	var charges []LedgerCharge
+	for _, ch := range l.Charges {
+		if ch.Status == chargeSucceeded && (bookingID == "" || ch.Metadata["booking_id"] == bookingID) {
+			charges = append(charges, ch)
+		}
+	}
+	return charges
+}
+
+// Check reports everything that no sequence of faults may bring about:
+//
+//   - an intent with two successful charges (the simulator's own promise);
+//   - a metadata booking_id with two successful charges (the client made two intents succeed for one booking);
+//   - a write that ran without an idempotency key (the client left it out);
+//   - a key that ran twice within its retention (the simulator's own promise).
+func (l Ledger) Check() error {
+	var problems []error
+	perIntent, perBooking := map[string]int{}, map[string]int{}
+	for _, ch := range l.Succeeded("") {
+		perIntent[ch.PaymentIntent]++
+		if booking := ch.Metadata["booking_id"]; booking != "" {
+			perBooking[booking]++
+		}
+		if ch.AmountRefunded > ch.Amount {
+			problems = append(problems, fmt.Errorf("charge %s: %d refunded of %d", ch.ID, ch.AmountRefunded, ch.Amount))
+		}
+	}
+	problems = append(problems, twice("payment intent", perIntent)...)
+	problems = append(problems, twice("booking", perBooking)...)
+	return errors.Join(append(problems, l.checkKeys()...)...)
+}
+
+func twice(what string, counts map[string]int) []error {
+	var problems []error
+	for _, id := range slices.Sorted(maps.Keys(counts)) {
+		if counts[id] > 1 {
+			problems = append(problems, fmt.Errorf("%s %s: %d successful charges", what, id, counts[id]))
+		}
+	}
+	return problems
+}
+
+func (l Ledger) checkKeys() []error {
+	var problems []error
+	retention := time.Duration(l.KeyRetentionMS) * time.Millisecond
+	last := map[string]time.Time{}
+	inOrder := slices.SortedStableFunc(slices.Values(l.Executions), func(a, b Execution) int {
+		return cmp.Compare(a.KeySince.UnixNano(), b.KeySince.UnixNano())
+	})
+	for _, e := range inOrder {
+		before, again := last[e.Key]
+		switch {
+		case e.Key == "":
+			problems = append(problems, fmt.Errorf("%s %s: executed without an idempotency key", e.Operation, e.Object))
+		case again && e.KeySince.Sub(before) < retention:
+			problems = append(problems, fmt.Errorf("key %q: executed twice within its retention", e.Key))
+		}
+		last[e.Key] = e.KeySince
+	}
+	return problems
+}

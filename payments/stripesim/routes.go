@@ -1,0 +1,64 @@
+package stripesim
+
+import "strings"
+
+// execution is an operation whose parameters have been accepted. It runs under world.mu.
+type execution func(*world) (object, *apiError)
+
+// route is one operation of the API.
+type route struct {
+	method    string
+	pattern   []string // ":id" stands for any identifier
+	operation string
+	// prepare accepts or refuses the parameters, without looking at any object: what it refuses is stored under no key.
+	prepare func(*call) (execution, *apiError)
+}
+
+func (s *Simulator) apiRoutes() []route {
+	add := func(method, path, operation string, prepare func(*call) (execution, *apiError)) route {
+		return route{method, strings.Split(path, "/"), operation, prepare}
+	}
+	return []route{
+		add("POST", "/v1/payment_intents", "payment_intents.create", prepareCreate),
+		add("GET", "/v1/payment_intents", "payment_intents.list", prepareIntentList),
+		add("GET", "/v1/payment_intents/:id", "payment_intents.retrieve", prepareRetrieve),
+		add("POST", "/v1/payment_intents/:id", "payment_intents.update", prepareUpdate),
+		add("POST", "/v1/payment_intents/:id/confirm", "payment_intents.confirm", prepareConfirm),
+		add("POST", "/v1/payment_intents/:id/capture", "payment_intents.capture", prepareCapture),
+		add("POST", "/v1/payment_intents/:id/cancel", "payment_intents.cancel", prepareCancel),
+		add("GET", "/v1/charges", "charges.list", prepareChargeList),
+		add("GET", "/v1/charges/:id", "charges.retrieve", prepareChargeRetrieve),
+		add("GET", "/v1/payment_methods/:id", "payment_methods.retrieve", prepareMethodRetrieve),
+		add("GET", "/v1/events", "events.list", prepareEventList),
+		add("GET", "/v1/events/:id", "events.retrieve", prepareEventRetrieve),
+		add("GET", "/v1/account", "account.retrieve", prepareAccount),
+	}
+}
+
+// match finds the operation of a URL and the object it names. A literal segment is preferred to an identifier by table order.
+func (s *Simulator) match(method, path string) (*route, string) {
+	segments := strings.Split(path, "/")
+	for i := range s.routes {
+		if r := &s.routes[i]; r.method == method {
+			if id, ok := r.matches(segments); ok {
+				return r, id
+			}
+		}
+	}
+	return nil, ""
+}
+
+func (r *route) matches(segments []string) (id string, ok bool) {
+	if len(segments) != len(r.pattern) {
+		return "", false
+	}
+	for i, want := range r.pattern {
+		switch {
+		case want == ":id" && segments[i] != "":
+			id = segments[i]
+		case want != segments[i]:
+			return "", false
+		}
+	}
+	return id, true
+}
