@@ -1,0 +1,84 @@
+package stripe
+
+import (
+	"context"
+	"net/http"
+
+	sdk "github.com/stripe/stripe-go/v76"
+
+	"holdfast/domain"
+	"holdfast/payments"
+)
+
+// Send makes one send and tells what is known of it. If ctx ends, the send may have been executed all the same, and the
+// outcome says Unknown.
+func (g *Gateway) Send(ctx context.Context, c payments.Call) payments.Outcome {
+	if out, ok := refuse(c); !ok {
+		return out
+	}
+	w, intent := &witness{}, &sdk.PaymentIntent{}
+	// Never nil parameters: with those the SDK sends no key at all, and without a key in them it makes one up.
+	params := &sdk.Params{Context: w.watch(ctx), IdempotencyKey: sdk.String(c.Key)}
+	err := g.writes.CallRaw(http.MethodPost, path(c), g.key(), encode(c.Params), params, intent)
+	return classify(c, answer{
+		err: err, intent: intent,
+		status: w.status, header: w.header, written: int(w.written.Load()),
+	})
+}
+
+// refuse stops what would be executed as something else than was meant: each of these is an error of ours.
+func refuse(c payments.Call) (payments.Outcome, bool) {
+	not := func(why string) (payments.Outcome, bool) {
+		return payments.Outcome{Class: payments.NotExecuted, Detail: "not sent: " + why}, false
+	}
+	_, known := suffix(c.Operation)
+	_, priced := c.Params["amount"]
+	switch {
+	case !known:
+		return not("the operation is not known here")
+	case !keyFits(c.Key):
+		return not("the idempotency key is not 1 to 255 visible ASCII characters")
+	case c.Operation == domain.OpCreate && c.IntentID != "":
+		return not("a create names no intent")
+	case c.Operation != domain.OpCreate && !idFits(c.IntentID):
+		return not("the intent's id is missing or malformed")
+	case c.Operation == domain.OpCreate && !priced:
+		return payments.Outcome{
+			Class: payments.Rejected, Detail: "not sent: the provider cannot take this amount in this currency",
+		}, false
+	}
+	return payments.Outcome{}, true
+}
+
+func path(c payments.Call) string {
+	if c.Operation == domain.OpCreate {
+		return intentsPath
+	}
+	end, _ := suffix(c.Operation)
+	return intentsPath + "/" + c.IntentID + end
+}
+
+const intentsPath = "/v1/payment_intents"
+
+// suffix is what follows the intent in the path of an operation.
+func suffix(op domain.Operation) (string, bool) {
+	end, known := map[domain.Operation]string{
+		domain.OpCreate:  "",
+		domain.OpConfirm: "/confirm",
+		domain.OpCancel:  "/cancel",
+	}[op]
+	return end, known
+}
+
+// keyFits is stricter than the SDK, which trims white space, and would send what is left: perhaps nothing.
+func keyFits(key string) bool {
+	for _, c := range []byte(key) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return key != "" && len(key) <= domain.MaxKeyLength
+}
+
+// idFits keeps an id from leading a request to another path.
+func idFits(id string) bool { return id != "" && token(id) == id }

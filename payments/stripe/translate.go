@@ -1,0 +1,63 @@
+package stripe
+
+import (
+	"errors"
+	"time"
+
+	sdk "github.com/stripe/stripe-go/v76"
+
+	"holdfast/payments"
+)
+
+var errNoIntentInAnswer = errors.New("the answer holds no whole payment intent")
+
+// translate turns Stripe's intent into ours. Only a whole one passes: the SDK decodes {} and a bare id without complaint.
+// The status is Stripe's word as it is: what an unheard-of one means is for the protocol to say.
+func translate(p *sdk.PaymentIntent) (payments.Intent, error) {
+	if p == nil || p.Object != "payment_intent" || !idFits(p.ID) || token(string(p.Status)) == "" {
+		return payments.Intent{}, errNoIntentInAnswer
+	}
+	amount, err := fromProvider(p.Amount, string(p.Currency))
+	if err != nil {
+		return payments.Intent{}, err
+	}
+	received, err := fromProvider(p.AmountReceived, string(p.Currency))
+	if err != nil {
+		return payments.Intent{}, err
+	}
+	intent := payments.Intent{
+		ID:             p.ID,
+		Status:         payments.IntentStatus(p.Status),
+		Amount:         amount,
+		AmountReceived: received.Amount,
+		PaymentID:      p.Metadata[metadataPayment],
+		BookingID:      p.Metadata[metadataBooking],
+		Livemode:       p.Livemode,
+		Created:        time.Unix(p.Created, 0).UTC(),
+	}
+	if p.PaymentMethod != nil {
+		intent.PaymentMethod = p.PaymentMethod.ID
+	}
+	if e := p.LastPaymentError; e != nil {
+		intent.LastError = &payments.LastError{Code: token(string(e.Code)), DeclineCode: token(string(e.DeclineCode))}
+		if e.PaymentMethod != nil {
+			intent.LastError.PaymentMethod = e.PaymentMethod.ID
+		}
+	}
+	return intent, nil
+}
+
+// translateCharge does the same for a charge of the intent.
+func translateCharge(c *sdk.Charge, intentID string) (payments.ProviderCharge, error) {
+	if c == nil || c.Object != "charge" || !idFits(c.ID) || token(string(c.Status)) == "" {
+		return payments.ProviderCharge{}, errors.New("the answer holds something that is no whole charge")
+	}
+	if c.PaymentIntent == nil || c.PaymentIntent.ID != intentID {
+		return payments.ProviderCharge{}, errors.New("the listing holds a charge of another intent")
+	}
+	amount, err := fromProvider(c.Amount, string(c.Currency))
+	if err != nil {
+		return payments.ProviderCharge{}, err
+	}
+	return payments.ProviderCharge{ID: c.ID, Status: string(c.Status), Amount: amount}, nil
+}
