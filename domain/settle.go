@@ -133,7 +133,7 @@ func whileHeld(s State, m Move, fact Fact) Move {
 	default:
 		return m
 	}
-	if m.Payment == s.Payment {
+	if m.Payment == s.Payment { // seen before: the open effect is closed all the same
 		m.Event = ""
 	}
 	m.Changed = m.Payment != s.Payment

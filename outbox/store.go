@@ -40,6 +40,20 @@ func Append(ctx context.Context, tx pgx.Tx, e New) (domain.EffectID, error) {
 	return id, nil
 }
 
+// AppendParked writes an effect that only a person can carry out, with the reason. It has no job.
+func AppendParked(
+	ctx context.Context, tx pgx.Tx, booking domain.BookingID, kind domain.EffectKind, reason string,
+) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO outbox (id, booking_id, kind, status, last_error, due_at, created_at)
+		VALUES ($1, $2, $3, 'parked', $4, clock_timestamp(), clock_timestamp())`,
+		domain.NewID[domain.EffectID](), booking, kind, reason)
+	if err != nil {
+		return fmt.Errorf("append parked %s effect of booking %s: %w", kind, booking, err)
+	}
+	return nil
+}
+
 // AppendEvent writes what happened to a booking and the job that publishes it. seq is the booking's event_seq, taken
 // under the booking's lock in this same transaction: that makes a booking's events become visible in their order, which
 // publishing in order rests on.
@@ -152,11 +166,11 @@ func park(ctx context.Context, q postgres.Querier, id domain.EffectID, lastError
 	return nil
 }
 
-// Note records why an effect has not happened yet and when it is tried next. Its status stays, and a finished effect
-// stays as it is.
+// Note records why an effect has not happened yet and when it is tried next; an empty lastError keeps the one before.
+// Its status stays, and a finished effect stays as it is.
 func Note(ctx context.Context, q postgres.Querier, id domain.EffectID, lastError string, due time.Duration) error {
 	_, err := q.Exec(ctx, `
-		UPDATE outbox SET last_error = $2, due_at = clock_timestamp() + $3::interval
+		UPDATE outbox SET last_error = coalesce(nullif($2, ''), last_error), due_at = clock_timestamp() + $3::interval
 		 WHERE id = $1 AND status IN ('pending', 'in_doubt')`, id, lastError, due)
 	if err != nil {
 		return fmt.Errorf("note on effect %s: %w", id, err)

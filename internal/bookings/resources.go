@@ -1,0 +1,113 @@
+package bookings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+	_ "time/tzdata" // zones must not depend on the machine
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/domain"
+)
+
+type resourceRow struct {
+	ID          uuid.UUID
+	Name        string
+	TimeZone    string
+	Places      int
+	UnitMinutes int
+	Price       int64
+	Currency    string
+	Hold        time.Duration
+}
+
+func (r resourceRow) resource() domain.Resource {
+	return domain.Resource{
+		ID: domain.ResourceID{UUID: r.ID}, Name: r.Name, TimeZone: r.TimeZone, Places: r.Places, UnitMinutes: r.UnitMinutes,
+		Price: domain.Money{Amount: r.Price, Currency: r.Currency}, Hold: r.Hold,
+	}
+}
+
+const resourceColumns = `id, name, time_zone, places, unit_minutes, price, currency, hold`
+
+// Resources lists everything that can be booked, oldest first.
+func (s *Service) Resources(ctx context.Context) ([]domain.Resource, error) {
+	rows, err := s.pool.Query(ctx, `SELECT `+resourceColumns+` FROM resources ORDER BY created_at, id LIMIT 1000`)
+	if err != nil {
+		return nil, fmt.Errorf("list resources: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[resourceRow])
+	if err != nil {
+		return nil, fmt.Errorf("list resources: %w", err)
+	}
+	resources := make([]domain.Resource, 0, len(found))
+	for _, r := range found {
+		resources = append(resources, r.resource())
+	}
+	return resources, nil
+}
+
+// Resource reads one resource.
+func (s *Service) Resource(ctx context.Context, id domain.ResourceID) (domain.Resource, error) {
+	rows, err := s.pool.Query(ctx, `SELECT `+resourceColumns+` FROM resources WHERE id = $1`, id.UUID)
+	if err != nil {
+		return domain.Resource{}, fmt.Errorf("read a resource: %w", err)
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[resourceRow])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return domain.Resource{}, domain.ErrNotFound
+	}
+	if err != nil {
+		return domain.Resource{}, fmt.Errorf("read a resource: %w", err)
+	}
+	return row.resource(), nil
+}
+
+// currencyCode is ISO 4217's shape.
+var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`) //nolint:gochecknoglobals // a compiled constant
+
+// MaxHold bounds a hold: it is always shorter than the provider key's horizon, so that a charge begun in a hold can
+// still be settled under its own key.
+const MaxHold = 20 * time.Hour
+
+// CreateResource validates and stores a new resource; its id is made here. Wrong members are a *domain.ValidationError.
+func (s *Service) CreateResource(ctx context.Context, r domain.Resource) (domain.Resource, error) {
+	if err := validate(r); err != nil {
+		return domain.Resource{}, err
+	}
+	r.ID = domain.NewID[domain.ResourceID]()
+	_, err := s.pool.Exec(ctx, `
+		INSERT INTO resources (id, name, time_zone, places, unit_minutes, price, currency, hold)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		r.ID.UUID, r.Name, r.TimeZone, r.Places, r.UnitMinutes, r.Price.Amount, r.Price.Currency, r.Hold)
+	if err != nil {
+		return domain.Resource{}, fmt.Errorf("store a resource: %w", err)
+	}
+	return r, nil
+}
+
+func validate(r domain.Resource) error {
+	invalid := func(field, reason string) error { return &domain.ValidationError{Field: field, Reason: reason} }
+	switch {
+	case r.Name == "" || len(r.Name) > 200:
+		return invalid("name", "1 to 200 characters")
+	case r.Places < 1 || r.Places > 1000:
+		return invalid("places", "1 to 1000")
+	case r.UnitMinutes < 1 || r.UnitMinutes > 44640:
+		return invalid("unit_minutes", "1 to 44640, a month")
+	case r.Price.Amount < 1 || r.Price.Amount > 999_999_999_999:
+		return invalid("price", "a positive number of minor units")
+	case !currencyCode.MatchString(r.Price.Currency):
+		return invalid("currency", "an ISO 4217 code such as EUR")
+	case r.Hold <= 0 || r.Hold >= MaxHold:
+		return invalid("hold", "more than 0 and less than "+MaxHold.String())
+	}
+	if _, err := time.LoadLocation(r.TimeZone); err != nil || r.TimeZone == "" || r.TimeZone == "Local" {
+		return invalid("time_zone", "an IANA zone such as Europe/Berlin")
+	}
+	return nil
+}

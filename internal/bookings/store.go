@@ -1,0 +1,118 @@
+package bookings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/domain"
+	"holdfast/internal/postgres"
+)
+
+const bookingColumns = `id, client_id, resource_id, lower(during) AS starts_at, upper(during) AS ends_at, quantity, amount,
+	currency, customer_name, customer_email, metadata, status, coalesce(ending_reason, '') AS ending_reason,
+	hold_expires_at, event_seq, created_at, ended_at`
+
+type bookingRow struct {
+	ID            uuid.UUID
+	ClientID      uuid.UUID
+	ResourceID    uuid.UUID
+	StartsAt      time.Time
+	EndsAt        time.Time
+	Quantity      int
+	Amount        int64
+	Currency      string
+	CustomerName  string
+	CustomerEmail string
+	Metadata      map[string]string
+	Status        domain.BookingStatus
+	EndingReason  domain.EndingReason
+	HoldExpiresAt time.Time
+	EventSeq      int64
+	CreatedAt     time.Time
+	EndedAt       *time.Time
+}
+
+func (r bookingRow) booking() domain.Booking {
+	return domain.Booking{
+		ID: domain.BookingID{UUID: r.ID}, ClientID: domain.ClientID{UUID: r.ClientID},
+		ResourceID: domain.ResourceID{UUID: r.ResourceID},
+		Start:      r.StartsAt, End: r.EndsAt, Quantity: r.Quantity,
+		Total:        domain.Money{Amount: r.Amount, Currency: r.Currency},
+		CustomerName: r.CustomerName, CustomerEmail: r.CustomerEmail, Metadata: r.Metadata,
+		Status: r.Status, EndingReason: r.EndingReason, HoldExpiresAt: r.HoldExpiresAt, EventSeq: r.EventSeq,
+		CreatedAt: r.CreatedAt, EndedAt: r.EndedAt,
+	}
+}
+
+// Get reads a client's own booking. Another client's is domain.ErrNotFound, as if it did not exist (G9).
+func Get(ctx context.Context, q postgres.Querier, client domain.ClientID, id domain.BookingID) (domain.Booking, error) {
+	return one(ctx, q, `SELECT `+bookingColumns+` FROM bookings WHERE id = $1 AND client_id = $2`, id.UUID, client.UUID)
+}
+
+// Lock reads a booking and keeps everybody else from moving it until the transaction ends. Whoever moves a booking or
+// its payment takes this lock first: it is what expiry and payment contend for.
+func Lock(ctx context.Context, tx pgx.Tx, id domain.BookingID) (domain.Booking, error) {
+	return one(ctx, tx, `SELECT `+bookingColumns+` FROM bookings WHERE id = $1 FOR UPDATE`, id.UUID)
+}
+
+func one(ctx context.Context, q postgres.Querier, sql string, args ...any) (domain.Booking, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return domain.Booking{}, fmt.Errorf("read a booking: %w", err)
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[bookingRow])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return domain.Booking{}, domain.ErrNotFound
+	}
+	if err != nil {
+		return domain.Booking{}, fmt.Errorf("read a booking: %w", err)
+	}
+	return row.booking(), nil
+}
+
+// Apply writes a move of the locked booking b, frees its slot where the move says so, and returns the booking as it is
+// now. Its event_seq is raised by one if the move has an event; the caller appends that event in the same transaction.
+func Apply(ctx context.Context, tx pgx.Tx, b domain.Booking, m domain.Move) (domain.Booking, error) {
+	if m.Event != "" {
+		b.EventSeq++
+	}
+	var reason *string
+	if m.Reason != "" {
+		text := string(m.Reason)
+		reason = &text
+	}
+	err := tx.QueryRow(ctx, `
+		UPDATE bookings
+		   SET status = $3, ending_reason = $4, event_seq = $5, version = version + 1, updated_at = clock_timestamp(),
+		       ended_at = CASE WHEN $3 IN ('expired', 'cancelled', 'failed') THEN coalesce(ended_at, clock_timestamp()) END
+		 WHERE id = $1 AND status = $2
+		RETURNING ended_at`,
+		b.ID.UUID, b.Status, m.Booking, reason, b.EventSeq).Scan(&b.EndedAt)
+	if err != nil {
+		return domain.Booking{}, fmt.Errorf("move booking %s from %s to %s: %w", b.ID, b.Status, m.Booking, err)
+	}
+	b.Status, b.EndingReason = m.Booking, m.Reason
+	if m.Release {
+		if _, err := tx.Exec(ctx, `UPDATE allocations SET active = false WHERE booking_id = $1 AND active`, b.ID.UUID); err != nil {
+			return domain.Booking{}, fmt.Errorf("release the slot of booking %s: %w", b.ID, err)
+		}
+	}
+	return b, nil
+}
+
+// NextExpired locks one held booking whose hold is over by the database's clock. It passes over bookings that somebody
+// else is moving right now, so that several sweepers share the work.
+func NextExpired(ctx context.Context, tx pgx.Tx) (domain.Booking, error) {
+	return one(ctx, tx, `
+		SELECT `+bookingColumns+`
+		  FROM bookings
+		 WHERE status = 'held' AND hold_expires_at <= clock_timestamp()
+		 ORDER BY hold_expires_at
+		 LIMIT 1
+		   FOR UPDATE SKIP LOCKED`)
+}

@@ -1,0 +1,139 @@
+package payments
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/domain"
+	"holdfast/internal/postgres"
+	"holdfast/outbox"
+)
+
+// settleCreate brings home the answer to a create. No money can have moved: an unconfirmed intent takes none.
+func (p *Payments) settleCreate(ctx context.Context, e outbox.Effect, r role, s send, out Outcome) (progress, error) {
+	var at progress
+	var moved domain.Move
+	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
+		d, err := lock(ctx, tx, e.BookingID)
+		if err != nil {
+			return err
+		}
+		if err := save(ctx, tx, d, s, out); err != nil {
+			return err
+		}
+		switch {
+		case out.Class == Executed:
+			at, err = p.created(ctx, tx, d, e, r, *out.Intent)
+		case s.sends == 1 && (out.Class == Rejected || out.Class == Declined || out.Class == KnownState):
+			at, moved, err = p.refused(ctx, tx, d, e, r, s, out)
+		case out.Class == Unknown && out.Stored, out.Class == KeyMismatch, out.Class == Rejected, out.Class == Declined, out.Class == KnownState:
+			_, moved, at, err = p.handOver(ctx, tx, d, e, r, "create: "+out.Detail)
+		default:
+			at, err = p.later(ctx, tx, e, s, out)
+		}
+		return err
+	})
+	if err != nil {
+		return progress{}, err
+	}
+	p.woken(moved)
+	return at, nil
+}
+
+// created commits the id of the new intent. From then on every question about the money is a read by that id.
+func (p *Payments) created(ctx context.Context, tx pgx.Tx, d dossier, e outbox.Effect, r role, i Intent) (progress, error) {
+	if err := verify(d, i); err != nil {
+		return progress{}, errors.Join(outbox.Park(ctx, tx, e.ID, err.Error()), r.done(ctx, tx))
+	}
+	ours, err := adopt(ctx, tx, d, i)
+	if err != nil {
+		return progress{}, err
+	}
+	if !ours {
+		p.logger.WarnContext(ctx, "an intent was made for a booking that had moved on; it is unconfirmed and takes no money",
+			"booking_id", e.BookingID, "payment_id", d.id(), "intent_id", i.ID)
+	}
+	return progress{again: true}, nil // the next step confirms it, or finds that nothing is left to do
+}
+
+// refused settles a definite refusal of the first and only send of a key. If the effect was meanwhile carried on by
+// somebody else, the refusal is stale and the next step looks again.
+func (p *Payments) refused(ctx context.Context, tx pgx.Tx, d dossier, e outbox.Effect, r role, s send, out Outcome) (progress, domain.Move, error) {
+	seen := &Intent{LastError: &LastError{Code: out.Code, DeclineCode: out.DeclineCode}}
+	m, err := p.settle(ctx, tx, d, domain.Observation{Fact: domain.FactRefused, Version: s.version}, seen)
+	if err != nil || m.Stale {
+		return progress{again: m.Stale}, m, err
+	}
+	return progress{}, m, r.done(ctx, tx)
+}
+
+// later leaves the effect with its key for another send, or another reader.
+func (p *Payments) later(ctx context.Context, tx pgx.Tx, e outbox.Effect, s send, out Outcome) (progress, error) {
+	wait := p.backoff(s.sends)
+	return progress{after: wait}, outbox.Note(ctx, tx, e.ID, string(s.call.Operation)+": "+out.Detail, wait)
+}
+
+// settleConfirm brings home the answer to a confirm, the one send that takes money.
+func (p *Payments) settleConfirm(ctx context.Context, e outbox.Effect, r role, s send, out Outcome) (progress, error) {
+	fact, err := p.factOfConfirm(ctx, e, out)
+	if err != nil {
+		p.logger.WarnContext(ctx, lookTimeout, "booking_id", e.BookingID, "effect_id", e.ID, "error", err)
+	}
+	var at progress
+	var moved domain.Move
+	err = postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
+		d, err := lock(ctx, tx, e.BookingID)
+		if err != nil {
+			return err
+		}
+		if err := save(ctx, tx, d, s, out); err != nil {
+			return err
+		}
+		switch {
+		case fact != domain.FactNothing:
+			moved, err = p.settle(ctx, tx, d, domain.Observation{Fact: fact, Version: s.version}, out.Intent)
+			if err != nil || moved.Stale {
+				at.look = moved.Stale
+				return err
+			}
+			return r.done(ctx, tx)
+		case out.Class == Executed, out.Class == Declined, out.Class == KnownState:
+			at.look = true // it ran, but the answer is a snapshot, or a state that says nothing
+			return nil
+		case out.Class == Rejected && s.sends == 1:
+			at, moved, err = p.refused(ctx, tx, d, e, r, s, out)
+			return err
+		case out.Class == Unknown && out.Stored, out.Class == KeyMismatch, out.Class == Rejected:
+			_, moved, at, err = p.handOver(ctx, tx, d, e, r, "confirm: "+out.Detail)
+			return err
+		default:
+			at, err = p.later(ctx, tx, e, s, out)
+			return err
+		}
+	})
+	if err != nil {
+		return progress{}, err
+	}
+	p.woken(moved)
+	return at, nil
+}
+
+// factOfConfirm says what the answer to a confirm proves by itself.
+func (p *Payments) factOfConfirm(ctx context.Context, e outbox.Effect, out Outcome) (domain.Fact, error) {
+	switch out.Class {
+	case Declined:
+		if !out.Replayed {
+			return domain.FactDeclined, nil
+		}
+	case Executed, KnownState:
+		d, err := p.peek(ctx, e.BookingID)
+		if err != nil {
+			return domain.FactNothing, err
+		}
+		return p.factOf(ctx, d, *out.Intent, !out.Replayed)
+	case Unknown, Rejected, Busy, NotExecuted, KeyMismatch:
+	}
+	return domain.FactNothing, nil
+}

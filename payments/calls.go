@@ -1,0 +1,104 @@
+package payments
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/domain"
+)
+
+// send is a send as it was recorded, committed before it is made.
+type send struct {
+	call       Call
+	ordinal    int
+	sends      int           // of this key, this one included
+	version    int64         // the payment's, raised by the record: what the answer proves, it proves as of this
+	age        time.Duration // of the key's first send when this one was recorded, by the database's clock
+	recordedAt time.Time     // by this process's clock, for measuring only
+}
+
+// record writes down a send in the caller's transaction: its key, its frozen parameters, and that nothing observed
+// before it speaks of it. The send may be made only once that transaction has committed.
+func (p *Payments) record(ctx context.Context, tx pgx.Tx, d dossier, op domain.Operation, ordinal int) (send, error) {
+	s := send{
+		call: Call{
+			Operation: op, IntentID: d.payment.ProviderIntentID,
+			Key: domain.ProviderKey(d.id(), op, ordinal),
+		},
+		ordinal: ordinal, recordedAt: time.Now(),
+	}
+	var seconds float64
+	err := tx.QueryRow(ctx, `
+		INSERT INTO provider_calls AS c (payment_id, operation, ordinal, key, params, first_sent_at, last_sent_at)
+		VALUES ($1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp())
+		ON CONFLICT ON CONSTRAINT provider_calls_pkey
+		DO UPDATE SET sends = c.sends + 1, last_sent_at = clock_timestamp()
+		RETURNING params, sends, extract(epoch FROM clock_timestamp() - first_sent_at)::float8`,
+		d.payment.ID, op, ordinal, s.call.Key, p.gateway.Freeze(op, d.charge())).Scan(&s.call.Params, &s.sends, &seconds)
+	if err != nil {
+		return send{}, fmt.Errorf("record the send %s: %w", s.call.Key, err)
+	}
+	s.age = time.Duration(seconds * float64(time.Second))
+	err = tx.QueryRow(ctx, `
+		UPDATE payments SET version = version + 1, updated_at = clock_timestamp() WHERE id = $1 RETURNING version`,
+		d.payment.ID).Scan(&s.version)
+	if err != nil {
+		return send{}, fmt.Errorf("record the send %s: %w", s.call.Key, err)
+	}
+	return s, nil
+}
+
+// transmit makes a recorded send, with no transaction open. It checks the horizon once more: a process can be stopped for
+// hours between recording and sending, and the provider may have forgotten the key by then.
+func (p *Payments) transmit(ctx context.Context, s send) Outcome {
+	// The monotonic clock stands still while the machine sleeps, the wall clock may be set back: the larger counts.
+	stalled := max(time.Since(s.recordedAt), time.Now().Round(0).Sub(s.recordedAt.Round(0)))
+	if s.age+stalled >= p.config.Horizon {
+		return Outcome{Class: NotExecuted, Detail: "not sent: the key is past its horizon"}
+	}
+	out := p.gateway.Send(ctx, s.call)
+	p.logger.InfoContext(ctx, "provider send",
+		"payment_key", s.call.Key, "sends", s.sends, "outcome", out.Class.String(), "http_status", out.HTTPStatus,
+		"code", out.Code, "request_id", out.RequestID, "replayed", out.Replayed)
+	return out
+}
+
+// save joins an outcome into what is known over all sends of its key. An answer that speaks of one send only (busy, not
+// executed; rejected, unless it is the only send) never clears what an earlier send left unknown.
+func save(ctx context.Context, tx pgx.Tx, d dossier, s send, out Outcome) error {
+	known := ""
+	switch out.Class {
+	case Executed, Declined, KnownState, KeyMismatch:
+		known = out.Class.String()
+	case Rejected:
+		if s.sends == 1 {
+			known = out.Class.String()
+		}
+	case Unknown, Busy, NotExecuted:
+	}
+	_, err := tx.Exec(ctx, `
+		UPDATE provider_calls
+		   SET outcome = CASE WHEN $4 = '' THEN outcome ELSE $4 END,
+		       stored_error = stored_error OR $5,
+		       http_status = nullif($6, 0), error_code = nullif($7, ''), request_id = nullif($8, ''), replayed = $9
+		 WHERE payment_id = $1 AND operation = $2 AND ordinal = $3`,
+		d.payment.ID, s.call.Operation, s.ordinal, known, out.Stored, out.HTTPStatus, out.Code, out.RequestID, out.Replayed)
+	if err != nil {
+		return fmt.Errorf("save the outcome of %s: %w", s.call.Key, err)
+	}
+	return nil
+}
+
+// conclude writes what a read has proved about a call whose own answers left it unknown.
+func conclude(ctx context.Context, tx pgx.Tx, d dossier, op domain.Operation, ordinal int, as Class) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE provider_calls SET outcome = $4 WHERE payment_id = $1 AND operation = $2 AND ordinal = $3 AND outcome = 'unknown'`,
+		d.payment.ID, op, ordinal, as.String())
+	if err != nil {
+		return fmt.Errorf("conclude %s %d: %w", op, ordinal, err)
+	}
+	return nil
+}

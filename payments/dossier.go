@@ -1,0 +1,166 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/domain"
+	"holdfast/internal/bookings"
+	"holdfast/internal/postgres"
+)
+
+// dossier is all that the protocol knows of one booking's money: the booking, its payment and every send ever made.
+type dossier struct {
+	booking domain.Booking
+	payment payment
+	calls   []call
+	now     time.Time // the database's clock, read after the locks were had
+}
+
+type payment struct {
+	ID               uuid.UUID
+	BookingID        uuid.UUID
+	Amount           int64
+	Currency         string
+	PaymentMethod    string
+	Card             int
+	ProviderIntentID string
+	ProviderMethodID string
+	Status           domain.PaymentStatus
+	DeclineCode      string
+	Version          int64
+	Watches          int
+	Now              time.Time
+}
+
+// call is a row of provider_calls.
+type call struct {
+	Operation   domain.Operation
+	Ordinal     int
+	Key         string
+	Params      Params
+	FirstSentAt time.Time
+	LastSentAt  time.Time
+	Sends       int
+	Outcome     string
+	StoredError bool
+}
+
+const paymentColumns = `id, booking_id, amount, currency, payment_method, card, coalesce(provider_intent_id, '') AS provider_intent_id,
+	coalesce(provider_method_id, '') AS provider_method_id, status, coalesce(decline_code, '') AS decline_code, version, watches,
+	clock_timestamp() AS now`
+
+// lock reads a dossier and keeps everybody else from moving the booking or its payment until the transaction ends. The
+// booking is always locked first.
+func lock(ctx context.Context, tx pgx.Tx, id domain.BookingID) (dossier, error) {
+	booking, err := bookings.Lock(ctx, tx, id)
+	if err != nil {
+		return dossier{}, err
+	}
+	d := dossier{booking: booking}
+	d.payment, err = readPayment(ctx, tx, `SELECT `+paymentColumns+` FROM payments WHERE booking_id = $1 FOR UPDATE`, id.UUID)
+	if err != nil {
+		return dossier{}, err
+	}
+	d.now = d.payment.Now
+	d.calls, err = readCalls(ctx, tx, d.payment.ID)
+	return d, err
+}
+
+// peek reads what a look at the provider needs, without locks: the payment first, so that its version is never newer
+// than the calls, and always older than the look.
+func (p *Payments) peek(ctx context.Context, id domain.BookingID) (dossier, error) {
+	var d dossier
+	var err error
+	d.payment, err = readPayment(ctx, p.pool, `SELECT `+paymentColumns+` FROM payments WHERE booking_id = $1`, id.UUID)
+	if err != nil {
+		return dossier{}, err
+	}
+	d.now = d.payment.Now
+	d.calls, err = readCalls(ctx, p.pool, d.payment.ID)
+	return d, err
+}
+
+func readPayment(ctx context.Context, q postgres.Querier, sql string, args ...any) (payment, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return payment{}, fmt.Errorf("read a payment: %w", err)
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[payment])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return payment{}, domain.ErrNotFound
+	}
+	if err != nil {
+		return payment{}, fmt.Errorf("read a payment: %w", err)
+	}
+	return row, nil
+}
+
+func readCalls(ctx context.Context, q postgres.Querier, payment uuid.UUID) ([]call, error) {
+	rows, err := q.Query(ctx, `
+		SELECT operation, ordinal, key, params, first_sent_at, last_sent_at, sends, outcome, stored_error
+		  FROM provider_calls
+		 WHERE payment_id = $1
+		 ORDER BY operation, ordinal`, payment)
+	if err != nil {
+		return nil, fmt.Errorf("read the sends of a payment: %w", err)
+	}
+	calls, err := pgx.CollectRows(rows, pgx.RowToStructByName[call])
+	if err != nil {
+		return nil, fmt.Errorf("read the sends of a payment: %w", err)
+	}
+	return calls, nil
+}
+
+func (d dossier) id() domain.PaymentID { return domain.PaymentID{UUID: d.payment.ID} }
+
+func (d dossier) state() domain.State {
+	return domain.State{
+		Booking: d.booking.Status, Reason: d.booking.EndingReason, Payment: d.payment.Status,
+		HasIntent: d.payment.ProviderIntentID != "", Version: d.payment.Version,
+	}
+}
+
+func (d dossier) charge() Charge {
+	return Charge{
+		BookingID: domain.BookingID{UUID: d.payment.BookingID}, PaymentID: d.id(),
+		Total:         domain.Money{Amount: d.payment.Amount, Currency: d.payment.Currency},
+		PaymentMethod: d.payment.PaymentMethod,
+	}
+}
+
+// find returns the call of an operation with this ordinal, or nil if it was never sent.
+func (d dossier) find(op domain.Operation, ordinal int) *call {
+	for i := range d.calls {
+		if d.calls[i].Operation == op && d.calls[i].Ordinal == ordinal {
+			return &d.calls[i]
+		}
+	}
+	return nil
+}
+
+// last returns the newest call of an operation, or nil.
+func (d dossier) last(op domain.Operation) *call {
+	var newest *call
+	for i := range d.calls {
+		if d.calls[i].Operation == op {
+			newest = &d.calls[i]
+		}
+	}
+	return newest
+}
+
+// open tells whether the call's outcome is still unknown.
+func (c *call) open() bool { return c.Outcome == Unknown.String() }
+
+// dead tells whether sending the call's key again is useless or forbidden: the provider has stored a 5xx under it, or a
+// refusal, or it may have forgotten the key and would execute it as new.
+func (c *call) dead(now time.Time, horizon time.Duration) bool {
+	return c.StoredError || c.Outcome == KeyMismatch.String() || c.Outcome == Rejected.String() ||
+		now.Sub(c.FirstSentAt) >= horizon
+}

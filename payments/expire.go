@@ -1,0 +1,38 @@
+package payments
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/domain"
+	"holdfast/internal/bookings"
+	"holdfast/internal/postgres"
+)
+
+// SweepHold begins the end of one booking whose hold is over by the database's clock, and tells whether there was one.
+// Where an intent is committed, the slot stays taken until the fence has proved what became of it.
+func (p *Payments) SweepHold(ctx context.Context) (bool, error) {
+	var moved domain.Move
+	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
+		booking, err := bookings.NextExpired(ctx, tx)
+		if err != nil {
+			return err
+		}
+		d, err := lock(ctx, tx, booking.ID)
+		if err != nil {
+			return err
+		}
+		moved, err = p.end(ctx, tx, d, domain.EndExpire)
+		return err
+	})
+	if errors.Is(err, domain.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	p.woken(moved)
+	return true, nil
+}

@@ -1,0 +1,175 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/domain"
+	"holdfast/internal/postgres"
+)
+
+// sighting is what a look at the provider has shown.
+type sighting struct {
+	intent Intent
+	fact   domain.Fact
+	move   domain.Move
+}
+
+// unresolved tells whether the look left the question open: the intent is as it was before the newest send took
+// effect, or something moved while we looked.
+func (s sighting) unresolved() bool { return s.fact == domain.FactNothing || s.move.Stale }
+
+// look reads the intent and settles what it shows. An error means that nothing was learned; it is safe to store.
+// within runs in the settling transaction, after the settling, unless the observation was stale.
+func (p *Payments) look(ctx context.Context, id domain.BookingID, within func(context.Context, pgx.Tx) error) (sighting, error) {
+	before, err := p.peek(ctx, id) // the version first, then the question
+	if err != nil {
+		return sighting{}, err
+	}
+	var s sighting
+	s.intent, err = p.gateway.Intent(ctx, before.payment.ProviderIntentID)
+	if err != nil {
+		return sighting{}, fmt.Errorf("read the intent: %w", err)
+	}
+	if s.fact, err = p.factOf(ctx, before, s.intent, true); err != nil {
+		return sighting{}, err
+	}
+	err = postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
+		d, err := lock(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		s.move, err = p.settle(ctx, tx, d, domain.Observation{Fact: s.fact, Version: before.payment.Version}, &s.intent)
+		if err != nil || s.unresolved() || within == nil {
+			return err
+		}
+		return within(ctx, tx)
+	})
+	if err != nil {
+		return sighting{}, err
+	}
+	p.woken(s.move)
+	return s, nil
+}
+
+// factOf says what an intent proves about the payment in d. fresh is false for the provider's stored answer of an
+// earlier send: such a snapshot proves only what is final.
+func (p *Payments) factOf(ctx context.Context, d dossier, i Intent, fresh bool) (domain.Fact, error) {
+	switch i.Status {
+	case IntentSucceeded:
+		return domain.FactSucceeded, nil
+	case IntentCanceled:
+		return p.canceled(ctx, i.ID)
+	}
+	if !fresh {
+		return domain.FactNothing, nil
+	}
+	switch i.Status {
+	case IntentRequiresAction:
+		return domain.FactAction, nil
+	case IntentProcessing:
+		return domain.FactProcessing, nil
+	case IntentRequiresPaymentMethod:
+		if declined(d, i) {
+			return domain.FactDeclined, nil
+		}
+		return domain.FactNothing, nil
+	case IntentRequiresConfirmation: // not executed so far; it may be in flight
+		return domain.FactNothing, nil
+	default: // a status nobody has heard of means nothing, and stays in doubt
+		p.logger.ErrorContext(ctx, "the provider reports an intent status that is not known here",
+			"payment_id", d.id(), "intent_status", string(i.Status))
+		return domain.FactNothing, nil
+	}
+}
+
+// canceled believes a canceled intent only together with its charges, listed after it was seen canceled: a stored 5xx
+// may hide a charge that the provider is still rolling forward.
+func (p *Payments) canceled(ctx context.Context, intentID string) (domain.Fact, error) {
+	charges, err := p.gateway.Charges(ctx, intentID)
+	if err != nil {
+		return domain.FactNothing, fmt.Errorf("list the intent's charges: %w", err)
+	}
+	pending := false
+	for _, c := range charges {
+		if c.Status == ChargeSucceeded {
+			return domain.FactSucceeded, nil
+		}
+		pending = pending || c.Status == ChargePending
+	}
+	if pending {
+		return domain.FactNothing, nil // wait, and list again
+	}
+	return domain.FactCanceled, nil
+}
+
+// declined tells whether requires_payment_method means that the newest card was declined. The state alone does not say
+// so: the confirm may not have run yet. It is proved if an answer has shown that the confirm ran, or if the intent's
+// error names the very method that it was to charge.
+func declined(d dossier, i Intent) bool {
+	confirm := d.find(domain.OpConfirm, d.payment.Card)
+	if confirm == nil || !confirm.open() {
+		return i.LastError != nil
+	}
+	return i.LastError != nil && d.payment.ProviderMethodID != "" && i.LastError.PaymentMethod == d.payment.ProviderMethodID
+}
+
+// findIntent looks for an intent whose id was lost: it lists what was created around the payment's create and matches
+// our own id in the metadata. It returns nil if a complete listing lacks it.
+func (p *Payments) findIntent(ctx context.Context, d dossier) (*Intent, error) {
+	create := d.last(domain.OpCreate)
+	if create == nil {
+		return nil, nil //nolint:nilnil // never sent, so nothing to find and nothing wrong
+	}
+	first := d.calls[0].FirstSentAt // calls are ordered by operation: create comes before confirm, and cancel needs an intent
+	for _, c := range d.calls {
+		if c.Operation == domain.OpCreate && c.FirstSentAt.Before(first) {
+			first = c.FirstSentAt
+		}
+	}
+	intents, err := p.gateway.IntentsCreated(ctx, first.Add(-clockSkew), create.LastSentAt.Add(clockSkew))
+	if err != nil {
+		return nil, fmt.Errorf("list the intents created: %w", err)
+	}
+	for i := range intents {
+		if intents[i].PaymentID == d.id().String() {
+			return &intents[i], nil
+		}
+	}
+	return nil, nil //nolint:nilnil // absent, as of this listing
+}
+
+// adopt commits an intent's id: from here on it is the one intent that may ever be confirmed for this booking. It
+// succeeds only while the booking is held and the payment open; an intent that turns up later can only be canceled.
+func adopt(ctx context.Context, tx pgx.Tx, d dossier, i Intent) (bool, error) {
+	if d.booking.Status != domain.BookingHeld || d.payment.Status.Closed() {
+		return false, nil
+	}
+	if d.payment.ProviderIntentID != "" {
+		return d.payment.ProviderIntentID == i.ID, nil
+	}
+	tag, err := tx.Exec(ctx, `
+		UPDATE payments
+		   SET provider_intent_id = $3, provider_method_id = nullif($4, ''), livemode = $5, version = version + 1,
+		       updated_at = clock_timestamp()
+		 WHERE id = $1 AND version = $2 AND provider_intent_id IS NULL`,
+		d.payment.ID, d.payment.Version, i.ID, i.PaymentMethod, i.Livemode)
+	if err != nil {
+		return false, fmt.Errorf("commit the intent of payment %s: %w", d.id(), err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// errForeignIntent says that what the provider made is not what was asked for.
+var errForeignIntent = errors.New("the provider's intent differs from what was sent: amount, currency or our ids")
+
+// verify compares an intent with the payment it is to serve.
+func verify(d dossier, i Intent) error {
+	if i.Amount != d.charge().Total || i.PaymentID != d.id().String() || i.BookingID != d.charge().BookingID.String() {
+		return errForeignIntent
+	}
+	return nil
+}

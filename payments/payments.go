@@ -1,0 +1,64 @@
+package payments
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"holdfast/domain"
+)
+
+// Waker is told, after a commit, that there is work of a kind; it must not block.
+type Waker interface {
+	Wake(kind domain.EffectKind)
+}
+
+// Config sets the protocol's bounds. Zero values take the defaults.
+type Config struct {
+	// Horizon is how long after its first send a provider key may be sent again, by the database's clock. It is
+	// shorter than the provider's own memory of keys (24 h): beyond that a re-send would execute as new. Default 20 h.
+	Horizon time.Duration
+	// MaxSends is how many sends a worker makes for an effect before it hands it to the reconciler. Default 6.
+	MaxSends int
+	// Backoff is the wait after the first send; it doubles with each, up to a minute. Default 1 s: with six sends the
+	// worker gives up after half a minute, long before the hold ends.
+	Backoff time.Duration
+	// Poll is how often what only waits is read again: processing, a customer who must authenticate. Default 15 s.
+	Poll time.Duration
+	// Lease is how long one reconciler keeps a doubt to itself; longer than a read and a send together. Default 2 min.
+	Lease time.Duration
+	// Watch is how long after its end a booking's intent is still read now and then. Default 48 h.
+	Watch time.Duration
+}
+
+// Payments runs the charge protocol.
+type Payments struct {
+	pool    *pgxpool.Pool
+	gateway Gateway
+	waker   Waker
+	config  Config
+	logger  *slog.Logger
+}
+
+// New makes the protocol's engine.
+func New(pool *pgxpool.Pool, gateway Gateway, waker Waker, config Config, logger *slog.Logger) *Payments {
+	setDefault(&config.Horizon, 20*time.Hour)
+	setDefault(&config.MaxSends, 6)
+	setDefault(&config.Backoff, time.Second)
+	setDefault(&config.Poll, 15*time.Second)
+	setDefault(&config.Lease, 2*time.Minute)
+	setDefault(&config.Watch, 48*time.Hour)
+	return &Payments{pool: pool, gateway: gateway, waker: waker, config: config, logger: logger}
+}
+
+func setDefault[T int | time.Duration](v *T, d T) {
+	if *v <= 0 {
+		*v = d
+	}
+}
+
+// backoff is the wait after the n-th send.
+func (p *Payments) backoff(n int) time.Duration {
+	return min(p.config.Backoff<<min(max(n-1, 0), 16), time.Minute)
+}

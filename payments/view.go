@@ -1,0 +1,42 @@
+package payments
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/domain"
+	"holdfast/internal/bookings"
+)
+
+// View is a booking with what its owner may know of its payment.
+type View struct {
+	Booking domain.Booking
+	Payment PaymentView
+}
+
+// PaymentView is the payment as its owner sees it.
+type PaymentView struct {
+	Status      domain.PaymentStatus
+	DeclineCode string // the provider's, of the newest declined card
+}
+
+// View reads a client's own booking and its payment as of one moment. Another client's booking is domain.ErrNotFound,
+// as if it did not exist (G9).
+func (p *Payments) View(ctx context.Context, client domain.ClientID, id domain.BookingID) (View, error) {
+	var v View
+	err := pgx.BeginTxFunc(ctx, p.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		var err error
+		if v.Booking, err = bookings.Get(ctx, tx, client, id); err != nil {
+			return err
+		}
+		row, err := readPayment(ctx, tx, `SELECT `+paymentColumns+` FROM payments WHERE booking_id = $1`, id.UUID)
+		v.Payment = PaymentView{Status: row.Status, DeclineCode: row.DeclineCode}
+		return err
+	})
+	if err != nil {
+		return View{}, fmt.Errorf("show booking %s: %w", id, err)
+	}
+	return v, nil
+}
