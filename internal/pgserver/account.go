@@ -11,6 +11,9 @@ import (
 	"syscall"
 )
 
+// ErrUnreachable means that the account the server runs as may not enter a directory that it needs.
+var ErrUnreachable = errors.New("directory not reachable")
+
 // account is whom the server runs as. The zero value is "whoever we are".
 type account struct {
 	name     string
@@ -67,9 +70,9 @@ func (a account) reach(path string) error {
 			return fmt.Errorf("postgres needs %s: %w", dir, err)
 		}
 		if !a.mayEnter(info) {
-			return fmt.Errorf("PostgreSQL runs as account %q, which may not enter %s (mode %v): "+
+			return fmt.Errorf("%w: PostgreSQL runs as account %q, which may not enter %s (mode %v): "+
 				"use another directory, open this one with `chmod o+x`, or start this as an ordinary user",
-				a.name, dir, info.Mode().Perm())
+				ErrUnreachable, a.name, dir, info.Mode().Perm())
 		}
 		if dir == filepath.Dir(dir) {
 			return nil

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit statuses: see each command's help.
+const (
+	exitUnmet   = 1 // the demo's summary does not hold
+	exitUsage   = 2
+	exitUnknown = 3 // the stack did not start, or did not stay up
+)
+
+type commandLine struct {
+	Up   upCommand   `cmd:"" help:"Start the stack and keep it up until interrupted."`
+	Demo demoCommand `cmd:"" help:"Show a booking, a lost response, its resolution and a replay on a fresh stack."`
+	NATS natsCommand `cmd:"" name:"nats" hidden:"" help:"Run NATS with JetStream, as a process of the stack."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A second interrupt ends this process at once, and with it all that it started.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:]))
+}
+
+func run(ctx context.Context, args []string) int {
+	var line commandLine
+	parser, err := kong.New(&line, kong.Name("local"),
+		kong.Description("Runs the whole of Holdfast on this machine's loopback."),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(newPrinter(os.Stdout)))
+	if err != nil {
+		return complain(err, exitUsage)
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return complain(err, exitUsage)
+	}
+	err = command.Run()
+	var unmet *unmetError
+	var wrong *usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &unmet):
+		return complain(err, exitUnmet)
+	case errors.As(err, &wrong):
+		return complain(err, exitUsage)
+	default:
+		return complain(err, exitUnknown)
+	}
+}
+
+func complain(err error, code int) int {
+	_, _ = fmt.Fprintln(os.Stderr, "local:", err)
+	return code
+}
+
+// usageError is a wrong environment or command line: trying again does not help.
+type usageError struct{ reason string }
+
+func (e *usageError) Error() string { return e.reason }

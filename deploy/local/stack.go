@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+)
+
+// stack is a running Holdfast.
+type stack struct {
+	opts       stackOptions
+	env        environment // of the binaries
+	supervisor *supervisor
+
+	mu          sync.Mutex // guards the description's pids and its file
+	published   bool
+	description description
+}
+
+// startStack builds, starts and seeds a stack and returns once every process serves and is described. An error leaves
+// nothing running.
+func startStack(ctx context.Context, out *printer, opts stackOptions) (*stack, error) {
+	s := &stack{opts: opts}
+	s.supervisor = newSupervisor(out, func() {
+		if err := s.describe(); err != nil {
+			out.progress("%v", err)
+		}
+	})
+	if err := s.start(ctx, out); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+func (s *stack) start(ctx context.Context, out *printer) error {
+	s.env = environment(os.Environ()).withDefaults(s.opts.extra...)
+	if strings.HasPrefix(s.env.get("STRIPE_API_KEY"), "sk_live_") || strings.HasPrefix(s.env.get("STRIPE_API_KEY"), "rk_live_") {
+		return &usageError{reason: "STRIPE_API_KEY is a live key: the local stack takes only test keys (sk_test_…)"}
+	}
+	if err := s.opts.prepare(); err != nil {
+		return err
+	}
+	picked, err := pickPorts(ctx)
+	if err != nil {
+		return err
+	}
+	if err := build(ctx, out, &s.opts); err != nil {
+		return err
+	}
+	if err := s.startServers(ctx, picked); err != nil {
+		return err
+	}
+	binaries, err := s.configure(ctx, picked)
+	if err != nil {
+		return err
+	}
+	out.progress("migrating and seeding the database")
+	if err := seed(ctx, s.opts.binary("api"), s.env, &s.description); err != nil {
+		return err
+	}
+	if err := s.supervisor.launch(ctx, binaries...); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.published = true
+	s.mu.Unlock()
+	return s.describe()
+}
+
+// startServers starts what Holdfast needs and the environment does not name.
+func (s *stack) startServers(ctx context.Context, picked ports) error {
+	d := &s.description
+	d.DatabaseURL, d.NATSURL, d.StripeURL = s.env.get("DATABASE_URL"), s.env.get("NATS_URL"), s.env.get("STRIPE_API_BASE")
+	// The simulator signs with the first of these.
+	s.env = s.env.withDefaults("STRIPE_API_KEY=sk_test_local", "STRIPE_WEBHOOK_SECRETS=whsec_"+rand.Text())
+
+	var servers []*service
+	if d.DatabaseURL == "" {
+		servers = append(servers, postgresService(s.opts, picked.postgres, &d.DatabaseURL))
+	}
+	if d.NATSURL == "" {
+		d.NATSURL = natsURL(picked.nats)
+		service, err := natsService(s.opts, picked.nats)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, service)
+	}
+	if d.StripeURL == "" {
+		d.StripeURL = browsable(localAddress(picked.stripe))
+		servers = append(servers, s.stripeService(picked))
+	}
+	return s.supervisor.launch(ctx, servers...)
+}
+
+// stripeService is the simulated Stripe, which sends its webhooks to the api.
+func (s *stack) stripeService(picked ports) *service {
+	secret, _, _ := strings.Cut(s.env.get("STRIPE_WEBHOOK_SECRETS"), ",")
+	env := s.env.with(
+		"STRIPESIM_ADDR="+localAddress(picked.stripe),
+		"STRIPESIM_WEBHOOK_URL="+browsable(s.apiAddress(picked))+"/v1/webhooks/stripe",
+		"STRIPESIM_WEBHOOK_SECRET="+secret,
+	)
+	return program("stripesim", s.opts.log("stripesim"), env, answers(s.description.StripeURL+"/_sim/ledger"), s.opts.binary("stripesim"))
+}
+
+func (s *stack) apiAddress(picked ports) string {
+	if address := s.env.get("HTTP_ADDR"); address != "" {
+		return address
+	}
+	return localAddress(picked.api)
+}
+
+// configure completes the environment of the three binaries and the description, and returns their services. HTTP_ADDR
+// and METRICS_ADDR of the caller are the api's: the others cannot listen there too.
+func (s *stack) configure(ctx context.Context, picked ports) ([]*service, error) {
+	d := &s.description
+	s.env = s.env.with("DATABASE_URL="+d.DatabaseURL, "NATS_URL="+d.NATSURL, "STRIPE_API_BASE="+d.StripeURL)
+	metrics := map[string]string{
+		"api": s.env.get("METRICS_ADDR"), "worker": localAddress(picked.workerMetrics), "reconciler": localAddress(picked.reconcilerMetrics),
+	}
+	if metrics["api"] == "" {
+		metrics["api"] = localAddress(picked.apiMetrics)
+	}
+	api := s.apiAddress(picked)
+	if err := errors.Join(checkFree(ctx, "HTTP_ADDR", api), checkFree(ctx, "METRICS_ADDR", metrics["api"])); err != nil {
+		return nil, err
+	}
+	d.APIURL, d.MetricsURL = browsable(api), browsable(metrics["api"])+"/metrics"
+	d.ConsoleURL = d.APIURL + "/console"
+	d.MetricsURLs = map[string]string{}
+	var services []*service
+	for _, binary := range []struct{ name, verb, ready string }{
+		{"api", "serve", d.APIURL + "/readyz"},
+		{"worker", "run", browsable(metrics["worker"]) + "/readyz"},
+		{"reconciler", "run", browsable(metrics["reconciler"]) + "/readyz"},
+	} {
+		env := s.env.with("HTTP_ADDR="+api, "METRICS_ADDR="+metrics[binary.name])
+		d.MetricsURLs[binary.name] = browsable(metrics[binary.name]) + "/metrics"
+		services = append(services,
+			program(binary.name, s.opts.log(binary.name), env, answers(binary.ready), s.opts.binary(binary.name), binary.verb))
+	}
+	return services, nil
+}
+
+// describe writes the description with the present pids, once the stack is complete and until it stops.
+func (s *stack) describe() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.published {
+		return nil
+	}
+	s.description.PIDs = s.supervisor.pids()
+	if s.opts.file == "" {
+		return nil
+	}
+	return s.description.write(s.opts.file)
+}
+
+// stop takes the description away, stops everything and removes the data that is not to be kept.
+func (s *stack) stop() error {
+	var problems []error
+	s.mu.Lock()
+	if s.published && s.opts.file != "" {
+		problems = append(problems, os.Remove(s.opts.file))
+	}
+	s.published = false
+	s.mu.Unlock()
+	problems = append(problems, s.supervisor.stop())
+	if !s.opts.keep {
+		problems = append(problems, s.opts.removeData())
+	}
+	return errors.Join(problems...)
+}
