@@ -127,7 +127,9 @@ func (b *testBundle) status(t *testing.T, id string) string {
 }
 
 // confirms are the journal's confirms, in order.
-func (b *testBundle) confirms() []stripesim.JournalEntry { return b.requests("payment_intents.confirm") }
+func (b *testBundle) confirms() []stripesim.JournalEntry {
+	return b.requests("payment_intents.confirm")
+}
 
 func (b *testBundle) requests(operation string) []stripesim.JournalEntry {
 	var found []stripesim.JournalEntry

@@ -1,6 +1,9 @@
 package stripesim
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+)
 
 // confirmation is how a confirm is asked for.
 type confirmation struct {
@@ -106,6 +109,7 @@ func (w *world) settle(c *call, t *intent) *apiError {
 		return w.decline(c, t, t.method.decline)
 	case c != nil && c.spec.partial:
 		t.half = w.newCharge(c, t)
+		w.rollForwardAfter(time.Duration(c.fault.DelayMS) * time.Millisecond)
 		return nil
 	}
 	t.latest = w.newCharge(c, t)
@@ -162,6 +166,20 @@ func (w *world) rollForward() {
 			w.charged(nil, t, half)
 		}
 	}
+}
+
+// rollForwardAfter does so by itself, on the wall clock.
+func (w *world) rollForwardAfter(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	time.AfterFunc(d, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.done.Err() == nil {
+			w.rollForward()
+		}
+	})
 }
 
 func authenticationFailure(m *method) *apiError {

@@ -25,7 +25,7 @@ func (w *world) claim(c *call) (*keyRecord, *answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c.key == "" {
-		return nil, nil //nolint:nilnil // neither remembered nor answered: that is what a keyless write is
+		return nil, nil
 	}
 	w.pruneKeys()
 	fingerprint := c.method + " " + c.path + " " + c.params.digest()

@@ -76,8 +76,7 @@ func (s *Server) serve(listener net.Listener) {
 	})
 }
 
-// shut closes the listener and all idle connections, and listens again after d. Shut again meanwhile, it stays shut for the later
-// of the two.
+// shut closes the listener and all idle connections, and listens again after d. The latest call decides for how long.
 func (s *Server) shut(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +102,7 @@ func (s *Server) listenAgain() {
 	}
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", s.address)
 	if err != nil { // somebody took the address meanwhile: keep asking for it
-		s.log.Warn("cannot listen again", "address", s.address, "error", err) //nolint:sloglint // a timer has no context
+		s.log.Warn("cannot listen again", "address", s.address, "error", err)
 		s.reopen.Reset(100 * time.Millisecond)
 		return
 	}

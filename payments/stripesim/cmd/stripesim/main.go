@@ -73,7 +73,7 @@ func run(ctx context.Context, f flags, stdout io.Writer) error {
 	}
 	fmt.Fprintf(stdout, "stripesim listens on %s\n", server.URL)
 	<-ctx.Done()
-	return server.Close()
+	return server.Close() //nolint:contextcheck // ctx has ended: that is why we close
 }
 
 func checkLoopback(f flags) error {

@@ -1,0 +1,133 @@
+package stripesim_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/payments/stripesim"
+)
+
+func stripesimFault(operation, name string) stripesim.Fault {
+	return stripesim.Fault{Operation: operation, Fault: name}
+}
+
+func TestTheControlSurface(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.create(t, "pm_card_threeDSecure2Required")
+
+	var added struct {
+		ID string `json:"id"`
+	}
+	fault := map[string]any{
+		"operation": "payment_intents.confirm", "key_match": "k", "nth": 1, "times": 1, "fault": "error_503_after", "delay_ms": 0,
+		"should_retry": true, "close_listener_ms": 0,
+	}
+	require.Equal(t, http.StatusOK, b.control(t, http.MethodPost, "/_sim/faults", fault, &added))
+	require.NotEmpty(t, added.ID)
+	require.Equal(t, http.StatusServiceUnavailable, b.confirm(t, id, "k").status)
+
+	var journal []map[string]any
+	require.Equal(t, http.StatusOK, b.control(t, http.MethodGet, "/_sim/journal?after=1", nil, &journal))
+	require.Len(t, journal, 1)
+	for name, want := range map[string]any{
+		"seq": 2.0, "operation": "payment_intents.confirm", "idempotency_key": "k", "executed": true, "replayed": false, "status": 503.0,
+		"fault": "error_503_after",
+	} {
+		require.Equal(t, want, journal[0][name], name)
+	}
+	require.Len(t, journal[0]["params_sha256"], 64)
+
+	action := map[string]any{"action": "authenticate", "payment_intent": id}
+	require.Equal(t, http.StatusOK, b.control(t, http.MethodPost, "/_sim/actions", action, nil))
+	require.Equal(t, http.StatusBadRequest, b.control(t, http.MethodPost, "/_sim/actions", action, nil), "nobody waits any more")
+
+	var ledger map[string][]map[string]any
+	var whole map[string]any
+	b.control(t, http.MethodGet, "/_sim/ledger", nil, &whole)
+	ledger = map[string][]map[string]any{}
+	for _, name := range []string{"charges", "refunds", "disputes", "balance_transactions", "payouts"} {
+		items, isList := whole[name].([]any)
+		require.True(t, isList, name)
+		for _, item := range items {
+			fields, _ := item.(map[string]any)
+			ledger[name] = append(ledger[name], fields)
+		}
+	}
+	require.Len(t, ledger["charges"], 1)
+	charge := ledger["charges"][0]
+	require.Equal(t, id, charge["payment_intent"])
+	require.Equal(t, "succeeded", charge["status"])
+	for _, name := range []string{"id", "amount", "currency", "metadata", "amount_refunded", "disputed"} {
+		require.Contains(t, charge, name)
+	}
+
+	before := b.Now()
+	require.Equal(t, http.StatusOK, b.control(t, http.MethodPost, "/_sim/clock", map[string]string{"advance": "25h"}, nil))
+	require.GreaterOrEqual(t, b.Now().Sub(before), 25*time.Hour)
+
+	for _, mode := range []string{"auto", "hold", "drop", "duplicate", "reorder"} {
+		require.Equal(t, http.StatusOK, b.control(t, http.MethodPost, "/_sim/webhooks", map[string]string{"mode": mode}, nil))
+	}
+	require.Equal(t, http.StatusOK, b.control(t, http.MethodPost, "/_sim/webhooks/release", nil, nil))
+
+	require.Equal(t, http.StatusOK, b.control(t, http.MethodPost, "/_sim/faults", fault, &added))
+	require.Equal(t, http.StatusOK, b.control(t, http.MethodDelete, "/_sim/faults/"+added.ID, nil, nil))
+	require.Equal(t, http.StatusNotFound, b.control(t, http.MethodDelete, "/_sim/faults/"+added.ID, nil, nil))
+	require.Equal(t, http.StatusOK, b.control(t, http.MethodDelete, "/_sim/faults", nil, nil))
+
+	require.Equal(t, http.StatusOK, b.control(t, http.MethodPost, "/_sim/reset", nil, nil))
+	require.Empty(t, b.Journal(0))
+	require.Empty(t, b.charges())
+	require.Equal(t, http.StatusNotFound, b.get(t, "/v1/payment_intents/"+id).status)
+	require.WithinDuration(t, time.Now(), b.Now(), time.Minute)
+}
+
+func TestControlRefusesWhatItDoesNotUnderstand(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for path, body := range map[string]any{
+		"/_sim/faults":   map[string]any{"fault": "explode"},
+		"/_sim/faults?1": map[string]any{"fault": "search_lag"},
+		"/_sim/faults?2": map[string]any{"fault": "reset_after", "opertion": "x"},
+		"/_sim/faults?3": map[string]any{"fault": "reset_after", "nth": -1},
+		"/_sim/faults?4": map[string]any{"fault": "bad_body", "body": "green"},
+		"/_sim/clock":    map[string]any{"advance": "-1h"},
+		"/_sim/actions":  map[string]any{"action": "open_dispute", "charge": "ch_1"},
+		"/_sim/webhooks": map[string]any{"mode": "shout"},
+	} {
+		var complaint struct {
+			Error string `json:"error"`
+		}
+		require.Equal(t, http.StatusBadRequest, b.control(t, http.MethodPost, path, body, &complaint), path)
+		require.NotEmpty(t, complaint.Error)
+	}
+	require.Equal(t, http.StatusNotFound, b.control(t, http.MethodGet, "/_sim/nothing", nil, nil))
+}
+
+func TestControlIsForLoopbackOnly(t *testing.T) {
+	t.Parallel()
+	for open, want := range map[bool]int{false: http.StatusForbidden, true: http.StatusOK} {
+		sim := stripesim.New(stripesim.Config{OpenControl: open})
+		rec := httptest.NewRecorder()
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/_sim/ledger", http.NoBody) // from 192.0.2.1
+		sim.ServeHTTP(rec, req)
+		require.Equal(t, want, rec.Code)
+		sim.Close()
+	}
+}
+
+func TestObserveSeesARequestBeforeAnythingIsDecided(t *testing.T) {
+	t.Parallel()
+	seen := make(chan stripesim.JournalEntry, 10)
+	b := setup(t, func(c *stripesim.Config) { c.Observe = func(e stripesim.JournalEntry) { seen <- e } })
+	b.post(t, "/v1/payment_intents", "k", cardIntent)
+	entry := <-seen
+	require.Equal(t, "payment_intents.create", entry.Operation)
+	require.True(t, entry.Open)
+	require.False(t, entry.Executed)
+}
