@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,7 +14,6 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
-	"github.com/tidwall/gjson"
 
 	"holdfast/domain"
 	"holdfast/internal/postgres"
@@ -27,8 +27,8 @@ const (
 // What River stores of a run that failed. The texts are constant: an error's own text goes to the log only, since it may
 // come from anywhere, and River's rows are read by people and tools that need no more.
 var (
-	errTrouble  = errors.New("the run failed; see the log")    //nolint:gochecknoglobals // a sentinel
-	errPanicked = errors.New("the handler panicked; see the log") //nolint:gochecknoglobals // a sentinel
+	errTrouble  = errors.New("the run failed; see the log")
+	errPanicked = errors.New("the handler panicked; see the log")
 )
 
 // adapter makes a River worker of a Handler.
@@ -50,7 +50,9 @@ func newAdapter[T river.JobArgs](
 type line struct{ attrs []slog.Attr }
 
 // NextRetry overrides River's schedule, which would soon wait for days.
-func (a *adapter[T]) NextRetry(job *river.Job[T]) time.Time { return retryPolicy{}.NextRetry(job.JobRow) }
+func (a *adapter[T]) NextRetry(job *river.Job[T]) time.Time {
+	return retryPolicy{}.NextRetry(job.JobRow)
+}
 
 // Work runs the handler and logs one line.
 func (a *adapter[T]) Work(ctx context.Context, rjob *river.Job[T]) error {
@@ -59,7 +61,7 @@ func (a *adapter[T]) Work(ctx context.Context, rjob *river.Job[T]) error {
 		ID:       rjob.ID,
 		Effect:   a.effect(rjob.Args),
 		Kind:     a.kind,
-		Snoozes:  int(gjson.GetBytes(rjob.Metadata, "snoozes").Int()),
+		Snoozes:  snoozes(rjob.Metadata),
 		Complete: func(ctx context.Context, tx pgx.Tx) error { return complete(ctx, tx, rjob) },
 		line:     &line{},
 	}
@@ -128,6 +130,16 @@ func complete[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T]
 		return nil // done, or the row is gone or locked: the next run finds the effect finished
 	}
 	return fmt.Errorf("complete job %d: %w", job.ID, err)
+}
+
+// snoozes reads how often River has put a job off. What cannot be read counts as never: it only makes the next wait
+// shorter.
+func snoozes(metadata []byte) int {
+	var m struct {
+		Snoozes int `json:"snoozes"`
+	}
+	_ = json.Unmarshal(metadata, &m)
+	return m.Snoozes
 }
 
 // retryPolicy is the schedule after a failed run: from one second, doubling, to half a minute. It ends with River's

@@ -1,0 +1,167 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"holdfast/domain"
+	"holdfast/internal/postgres"
+)
+
+// Actor is who did something by hand, as the audit shows it.
+type Actor string
+
+// RefusedError says why an operator's act was refused. Nothing was changed and nothing was recorded.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return "refused: " + e.Reason }
+
+// ReplayAction is what a replay amounts to.
+type ReplayAction string
+
+// The actions.
+const (
+	Requeued     ReplayAction = "requeued"      // pending, with a new job, due now
+	ReconcileNow ReplayAction = "reconcile_now" // still in doubt, and the next that the reconciler looks at
+)
+
+// Snapshot is what of an effect a replay may change, before or after it.
+type Snapshot struct {
+	Status    domain.EffectStatus `json:"status"`
+	Attempts  int                 `json:"attempts"`
+	DueAt     time.Time           `json:"due_at"`
+	JobID     *int64              `json:"job_id"`
+	LastError string              `json:"last_error,omitempty"`
+}
+
+// ReplayResult is an accepted replay.
+type ReplayResult struct {
+	ActionID  uuid.UUID        `json:"action_id"` // its row in operator_actions
+	EffectID  domain.EffectID  `json:"effect_id"`
+	BookingID domain.BookingID `json:"booking_id"`
+	Action    ReplayAction     `json:"action"`
+	Before    Snapshot         `json:"before"`
+	After     Snapshot         `json:"after"`
+}
+
+// Replay lets an unfinished effect happen now. It is safe at any moment and any number of times: it makes no keys and
+// changes none, so whatever runs sends what was sent before, or finds that nothing is left to do.
+//
+// A pending or parked effect becomes pending with a fresh count of attempts and a new job. An effect in doubt stays in
+// doubt, since a new job would be a guess, and is looked at next. A finished one is refused with a *RefusedError, as is
+// a replay without a reason; domain.ErrNotFound says that there is no such effect. A *postgres.CommitError leaves open
+// whether it was accepted: look at the effect's audit.
+//
+// An accepted replay leaves exactly one row in operator_actions, in the same transaction.
+func Replay(
+	ctx context.Context, pool *pgxpool.Pool, id domain.EffectID, actor Actor, reason string,
+) (ReplayResult, error) {
+	var result ReplayResult
+	if err := demand(actor, reason); err != nil {
+		return result, err
+	}
+	err := postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
+		e, err := LockEffect(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		action, err := replayable(e)
+		if err != nil {
+			return err
+		}
+		if action == Requeued {
+			err = requeue(ctx, tx, e)
+		} else {
+			err = dueNow(ctx, tx, e)
+		}
+		if err != nil {
+			return err
+		}
+		after, err := Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		result = ReplayResult{
+			ActionID: uuid.Must(uuid.NewV7()), EffectID: id, BookingID: e.BookingID, Action: action,
+			Before: snapshot(e), After: snapshot(after),
+		}
+		return record(ctx, tx, audit{
+			id: result.ActionID, actor: actor, action: "replay", effect: &id, booking: &e.BookingID, reason: reason,
+			before: result.Before, after: result.After,
+		})
+	})
+	var refused *RefusedError
+	switch {
+	case err == nil:
+		return result, nil
+	case errors.As(err, &refused), errors.Is(err, domain.ErrNotFound):
+		return ReplayResult{}, err
+	default:
+		return ReplayResult{}, fmt.Errorf("replay effect %s: %w", id, err)
+	}
+}
+
+// replayable tells what replaying an effect means, or why it is refused.
+func replayable(e Effect) (ReplayAction, error) {
+	switch e.Status {
+	case domain.EffectPending, domain.EffectParked:
+		return Requeued, nil
+	case domain.EffectInDoubt:
+		return ReconcileNow, nil
+	case domain.EffectDone:
+		if e.Kind == domain.EffectPublish {
+			return "", &RefusedError{Reason: "the stream has acknowledged this event already"}
+		}
+		return "", &RefusedError{Reason: fmt.Sprintf("the %s is done", e.Kind)}
+	case domain.EffectNotNeeded:
+		return "", &RefusedError{Reason: fmt.Sprintf("the %s is not needed any more", e.Kind)}
+	case domain.EffectDiscarded:
+		return "", &RefusedError{Reason: "a person has discarded this effect"}
+	default:
+		return "", &RefusedError{Reason: fmt.Sprintf("its status %q means nothing to this version", e.Status)}
+	}
+}
+
+// requeue makes an effect pending with a new job. The old job, if it still waits, is cancelled, so that replaying often
+// does not pile up jobs; one that runs is left alone.
+func requeue(ctx context.Context, tx pgx.Tx, e Effect) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE river_job SET state = 'cancelled', finalized_at = now()
+		 WHERE id = $1 AND state IN ('available', 'pending', 'retryable', 'scheduled')`, e.JobID)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		UPDATE outbox
+		   SET status = 'pending', attempts = 0, due_at = clock_timestamp(), job_id = enqueue_job(kind, id, now())
+		 WHERE id = $1 AND status IN ('pending', 'parked')`, e.ID)
+	return err
+}
+
+func dueNow(ctx context.Context, tx pgx.Tx, e Effect) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE outbox SET due_at = clock_timestamp() WHERE id = $1 AND status = 'in_doubt'`, e.ID)
+	return err
+}
+
+func snapshot(e Effect) Snapshot {
+	return Snapshot{Status: e.Status, Attempts: e.Attempts, DueAt: e.DueAt.UTC(), JobID: e.JobID, LastError: e.LastError}
+}
+
+// demand refuses an act that nobody, or no reason, stands behind.
+func demand(actor Actor, reason string) error {
+	if strings.TrimSpace(string(actor)) == "" {
+		return &RefusedError{Reason: "it must be known who does this"}
+	}
+	if strings.TrimSpace(reason) == "" {
+		return &RefusedError{Reason: "a reason is needed; it is kept with what was done"}
+	}
+	return nil
+}
