@@ -1,0 +1,23 @@
+// Command reconciler ends doubts by asking the provider, sweeps holds that have ended, and revives effects whose job
+// was lost.
+package main
+
+import "holdfast/internal/cli"
+
+// commands is every sub-command. A flag's environment variable is in its tag "setting".
+type commands struct {
+	Run  runCommand  `cmd:"" help:"Reconcile until stopped."`
+	Once onceCommand `cmd:"" help:"Do every kind of work once, and say what was done."`
+}
+
+func program() cli.Program {
+	return cli.Program{
+		Name: "reconciler",
+		Description: `Ends every doubt by asking the payment provider, never by trying again under a new name.
+
+DATABASE_URL, STRIPE_API_KEY and STRIPE_API_BASE are read from the environment only.`,
+		Root: &commands{},
+	}
+}
+
+func main() { program().Main() }

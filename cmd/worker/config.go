@@ -1,0 +1,58 @@
+package main
+
+import (
+	"time"
+
+	"holdfast/domain"
+	"holdfast/internal/cli"
+)
+
+// broker is where events go.
+type broker struct {
+	URL domain.Secret `kong:"-"` // NATS_URL; may hold credentials
+}
+
+func (b *broker) configure(getenv func(string) string, p *cli.Problems) {
+	if b.URL = domain.Secret(getenv("NATS_URL")); b.URL == "" {
+		p.Add("NATS_URL is not set; want nats://host:port")
+	}
+}
+
+// protocol is the charge protocol's bounds, as the worker uses them.
+type protocol struct {
+	ProviderKeyHorizon time.Duration `default:"20h" help:"How long after its first send a provider key may be sent again; less than the provider's memory of keys." setting:"PROVIDER_KEY_HORIZON"`
+	MaxSends           int           `default:"6" help:"Sends a worker makes for an effect before the reconciler takes it." setting:"MAX_SENDS"`
+	SendBackoff        time.Duration `default:"1s" help:"Wait after the first send without an answer; doubles, up to a minute." setting:"SEND_BACKOFF"`
+}
+
+func (c *protocol) configure(p *cli.Problems) {
+	if c.ProviderKeyHorizon <= 0 || c.ProviderKeyHorizon >= 24*time.Hour {
+		p.Add("PROVIDER_KEY_HORIZON (--provider-key-horizon): %s is not between 0 and 24h, how long the provider remembers a key at least", c.ProviderKeyHorizon)
+	}
+	if c.MaxSends < 1 {
+		p.Add("MAX_SENDS (--max-sends): %d is less than 1", c.MaxSends)
+	}
+	if c.SendBackoff <= 0 {
+		p.Add("SEND_BACKOFF (--send-backoff): %s is not more than 0", c.SendBackoff)
+	}
+}
+
+// jobs is how River's jobs are run.
+type jobs struct {
+	MaxWorkers  int           `default:"20" help:"Jobs at once, per kind of effect." setting:"MAX_WORKERS"`
+	PollEvery   time.Duration `default:"100ms" help:"How often each queue is looked at without being woken." setting:"POLL_INTERVAL"`
+	JobTimeout  time.Duration `default:"90s" help:"How long one run of a job may take; more than two exchanges with the provider." setting:"JOB_TIMEOUT"`
+	RescueAfter time.Duration `default:"5m" help:"A job still running after this is run again." setting:"RESCUE_AFTER"`
+}
+
+func (c *jobs) configure(timeout time.Duration, p *cli.Problems) {
+	if c.MaxWorkers < 1 {
+		p.Add("MAX_WORKERS (--max-workers): %d is less than 1", c.MaxWorkers)
+	}
+	if c.JobTimeout <= 2*timeout {
+		p.Add("JOB_TIMEOUT (--job-timeout): %s is not more than twice STRIPE_TIMEOUT, %s: a charge makes two exchanges", c.JobTimeout, timeout)
+	}
+	if c.RescueAfter <= c.JobTimeout {
+		p.Add("RESCUE_AFTER (--rescue-after): %s is not more than JOB_TIMEOUT, %s", c.RescueAfter, c.JobTimeout)
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"holdfast/domain"
+	"holdfast/internal/cli"
+	"holdfast/internal/telemetry"
+	"holdfast/outbox"
+	"holdfast/payments"
+	"holdfast/payments/stripe"
+)
+
+type runCommand struct {
+	Database cli.Database `kong:"-"`
+	Broker   broker       `kong:"-"`
+	Provider cli.Provider `embed:""`
+	Pool     cli.Pool     `embed:""`
+	Service  cli.Service  `embed:""`
+	Protocol protocol     `embed:""`
+	Jobs     jobs         `embed:""`
+}
+
+// Help says more than the summary.
+func (*runCommand) Help() string {
+	return "Any number of workers may run at once, on any host. SIGTERM stops taking jobs, lets those that run finish, and exits 0; " +
+		"whatever is cut short is carried on by another worker under the same provider keys."
+}
+
+// Configure reads the environment and checks all settings.
+func (c *runCommand) Configure(getenv func(string) string, p *cli.Problems) {
+	c.Database.Configure(getenv, p)
+	c.Broker.configure(getenv, p)
+	c.Provider.Configure(getenv, p)
+	c.Pool.Configure(getenv, p)
+	c.Protocol.configure(p)
+	c.Jobs.configure(c.Provider.StripeTimeout, p)
+}
+
+// Run works until ctx ends.
+func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
+	logger := telemetry.NewLogger(io.Err, c.Service.LogLevel, "worker")
+	pool, err := c.Pool.Open(ctx, c.Database, "holdfast-worker")
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	gateway, err := stripe.New(stripe.Config{APIKey: c.Provider.APIKey, BaseURL: c.Provider.APIBase, Timeout: c.Provider.StripeTimeout})
+	if err != nil {
+		return &cli.ExitError{Code: cli.ExitUsage, Err: err}
+	}
+	conn, err := outbox.Connect(c.Broker.URL.Reveal(), "holdfast-worker", logger)
+	if err != nil {
+		return &cli.ExitError{Code: cli.ExitUsage, Err: err}
+	}
+	defer conn.Close()
+	stream, err := outbox.NewJetStream(conn, outbox.StreamConfig{}, logger)
+	if err != nil {
+		return err
+	}
+	if err := checkStream(ctx, stream, logger); err != nil {
+		return err
+	}
+	waker := outbox.NewWaker(pool, logger)
+	defer waker.Close()
+	engine := payments.New(pool, gateway, waker, payments.Config{
+		Horizon: c.Protocol.ProviderKeyHorizon, MaxSends: c.Protocol.MaxSends, Backoff: c.Protocol.SendBackoff,
+	}, logger)
+	drain := outbox.NewDrain(pool, stream, outbox.DrainConfig{}, logger)
+	workers, err := outbox.NewWorkers(pool, outbox.WorkersConfig{
+		MaxWorkers: c.Jobs.MaxWorkers, FetchPollInterval: c.Jobs.PollEvery, JobTimeout: c.Jobs.JobTimeout, RescueAfter: c.Jobs.RescueAfter,
+	}, map[domain.EffectKind]outbox.Handler{
+		domain.EffectCharge: engine.Charge, domain.EffectCancel: engine.Fence, domain.EffectPublish: drain.Work,
+	}, logger)
+	if err != nil {
+		return err
+	}
+	return c.work(ctx, pool, workers, logger)
+}
+
+// work starts the workers, then says that it is ready, and stops in order.
+func (c *runCommand) work(ctx context.Context, pool *pgxpool.Pool, workers *outbox.Workers, logger *slog.Logger) error {
+	if err := workers.Start(ctx); err != nil {
+		return fmt.Errorf("start the workers (is the schema migrated? run: api migrate): %w", err)
+	}
+	stopMetrics, err := telemetry.Serve(ctx, c.Service.MetricsAddr, telemetry.Handler(telemetry.NewRegistry(), func(ctx context.Context) error {
+		if pool.Ping(ctx) != nil {
+			return errors.New("the database does not answer")
+		}
+		return nil
+	}), logger)
+	if err != nil {
+		return errors.Join(err, workers.Stop(ctx))
+	}
+	defer stopMetrics()
+	logger.InfoContext(ctx, "ready", "worker_id", workers.ID(), "metrics_addr", c.Service.MetricsAddr)
+	<-ctx.Done()
+	logger.InfoContext(ctx, "stopping")
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Service.DrainTimeout)
+	defer cancel()
+	return workers.Stop(drain)
+}
+
+// checkStream makes the stream or checks it. A broker that is away is no reason not to start: money does not wait for
+// events, and the events wait in their rows.
+func checkStream(ctx context.Context, stream *outbox.JetStream, logger *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	err := stream.EnsureStream(ctx)
+	var settings *outbox.StreamSettingsError
+	switch {
+	case errors.As(err, &settings):
+		return &cli.ExitError{Code: cli.ExitUsage, Err: err}
+	case err != nil:
+		logger.WarnContext(ctx, "the broker does not answer yet; events wait", "error", err)
+	}
+	return nil
+}
