@@ -3,13 +3,228 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
 )
 
-type demoCommand struct{}
+// demoCommand is `local demo`.
+type demoCommand struct {
+	Bin string `help:"Directory with the binaries, instead of building them." type:"existingdir"`
+}
 
-// Run is not written yet.
-func (c *demoCommand) Run(context.Context, *printer) error { return errors.New("not yet") }
+// unmetError says that the demo ran to its end and not all of its summary holds.
+type unmetError struct{ broken int }
 
-type unmetError struct{}
+func (e *unmetError) Error() string {
+	return fmt.Sprintf("%d line(s) of the summary do not hold", e.broken)
+}
 
-func (*unmetError) Error() string { return "the summary does not hold" }
+// Run shows the story on a stack of its own, and fails unless all of the summary holds.
+func (c *demoCommand) Run(ctx context.Context, out *printer) (err error) {
+	if base, ok := os.LookupEnv("STRIPE_API_BASE"); ok && base != "" {
+		return &usageError{reason: "the demo makes its own simulated Stripe fail: unset STRIPE_API_BASE"}
+	}
+	root, err := checkoutRoot()
+	if err != nil {
+		return err
+	}
+	state, err := os.MkdirTemp("", "holdfast-demo-")
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	// The logs are worth keeping when something went wrong.
+	defer func() {
+		if err == nil {
+			err = os.RemoveAll(state)
+		} else {
+			out.line("The logs of the stack are in %s.", filepath.Join(state, "logs"))
+		}
+	}()
+	if err := os.Chmod(state, 0o755); err != nil { //nolint:gosec // PostgreSQL passes through as another account
+		return fmt.Errorf("demo: %w", err)
+	}
+	out.title("Starting PostgreSQL, NATS, a simulated Stripe, and Holdfast's api, worker and reconciler")
+	stack, err := startStack(ctx, out, stackOptions{
+		root: root, state: state, bin: c.Bin,
+		extra: []string{"RECONCILE_INTERVAL=1s"}, // a person is watching
+	})
+	if err != nil {
+		return err
+	}
+	err = tell(ctx, out, stack)
+	out.progress("stopping")
+	return errors.Join(err, stack.stop())
+}
+
+// tell is the story: a booking, a lost response, a replay, and what the provider, the database and the stream say.
+func tell(ctx context.Context, out *printer, stack *stack) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	witness, err := newWitness(ctx, stack.description)
+	if err != nil {
+		return err
+	}
+	defer witness.close()
+	d := &demo{out: out, stack: stack, witness: witness, api: newAPIClient(stack.description), sim: newSimulator(stack.description)}
+	for _, chapter := range []func(context.Context) error{d.bookAndPay, d.loseAResponse, d.replay} {
+		if err := chapter(ctx); err != nil {
+			return err
+		}
+	}
+	return d.summarise(ctx)
+}
+
+// demo is the state of the story.
+type demo struct {
+	out     *printer
+	stack   *stack
+	witness *witness
+	api     *apiClient
+	sim     *simulator
+
+	bookings      []string // in the order of the story
+	replayed      string   // the effect that was replayed
+	chargesBefore []charge // when the replay began
+}
+
+// bookAndPay is the story without trouble, and the same request sent twice.
+func (d *demo) bookAndPay(ctx context.Context) error {
+	d.out.title("1. A booking is made and paid")
+	first, err := d.book(ctx, "demo-first", 0)
+	if err != nil {
+		return err
+	}
+	d.out.progress("the same request is sent again under the same key")
+	again, err := d.api.book(ctx, "demo-first", d.slot(0))
+	if err != nil {
+		return err
+	}
+	if !again.Replayed || again.ID != first {
+		return fmt.Errorf("the same key answered with booking %s (replayed: %t) after %s", again.ID, again.Replayed, first)
+	}
+	d.out.progress("    answer: booking %s once more, marked Idempotency-Replayed", again.ID)
+	return d.awaitConfirmed(ctx, first)
+}
+
+// loseAResponse makes the provider charge and not say so.
+func (d *demo) loseAResponse(ctx context.Context) error {
+	d.out.title("2. The provider takes the money, and its answer is lost")
+	fault := fault{Operation: "payment_intents.confirm", Times: 1, Fault: "reset_after"}
+	if err := d.sim.arm(ctx, fault); err != nil {
+		return err
+	}
+	d.out.progress("the simulated Stripe will carry out the next confirm and cut the connection")
+	second, err := d.book(ctx, "demo-second", 1)
+	if err != nil {
+		return err
+	}
+	if err := d.awaitConfirmed(ctx, second); err != nil {
+		return err
+	}
+	return d.showWire(ctx, second)
+}
+
+// replay lets an operator repeat the charge whose answer was lost.
+func (d *demo) replay(ctx context.Context) error {
+	d.out.title("3. An operator replays the charge")
+	second := d.bookings[1]
+	var err error
+	if d.replayed, err = d.witness.effect(ctx, second, "charge"); err != nil {
+		return err
+	}
+	if d.chargesBefore, err = d.sim.charges(ctx); err != nil {
+		return err
+	}
+	d.out.progress("worker outbox replay %s --reason 'demo: is it safe?' --yes", d.replayed)
+	_, err = command(ctx, d.stack.env, d.stack.opts.binary("worker"),
+		"outbox", "replay", d.replayed, "--reason", "demo: is it safe?", "--yes", "--json")
+	if err != nil {
+		return err
+	}
+	if err := d.witness.awaitFinished(ctx, d.replayed); err != nil {
+		return err
+	}
+	after, err := d.sim.charges(ctx)
+	if err != nil {
+		return err
+	}
+	d.out.progress("    accepted, carried out, and the provider's ledger has %d charges, as before", len(after))
+	return nil
+}
+
+// book makes the booking of a slot and remembers it.
+func (d *demo) book(ctx context.Context, key string, slot int) (string, error) {
+	d.out.progress("POST /v1/bookings   Idempotency-Key: %s", key)
+	made, err := d.api.book(ctx, key, d.slot(slot))
+	if err != nil {
+		return "", err
+	}
+	d.bookings = append(d.bookings, made.ID)
+	d.out.progress("    answer: booking %s is %s, payment %s", made.ID, made.Status, made.Payment.Status)
+	return made.ID, nil
+}
+
+// slot is the request for the nth hour of a day ahead.
+func (d *demo) slot(n int) string {
+	day := time.Now().UTC().AddDate(0, 0, 1).Truncate(24 * time.Hour)
+	return firstBooking(d.stack.description.Resources[0].ID, day.Add(time.Duration(10+n)*time.Hour))
+}
+
+func (d *demo) awaitConfirmed(ctx context.Context, id string) error {
+	began := time.Now()
+	last := ""
+	return poll(ctx, "booking "+id+" to be confirmed", func() (bool, error) {
+		found, err := d.api.booking(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		if state := found.Status + ", payment " + found.Payment.Status; state != last {
+			d.out.progress("    booking %s is %s (after %d ms)", id, state, time.Since(began).Milliseconds())
+			last = state
+		}
+		return found.Status == "confirmed", nil
+	})
+}
+
+// showWire prints what went over the wire for a booking, as the provider saw it.
+func (d *demo) showWire(ctx context.Context, booking string) error {
+	entries, err := d.sim.journal(ctx)
+	if err != nil {
+		return err
+	}
+	intent, err := d.witness.intent(ctx, booking)
+	if err != nil {
+		return err
+	}
+	d.out.progress("    what the provider saw of %s:", intent)
+	for _, entry := range entries {
+		if entry.Object != intent {
+			continue
+		}
+		key := entry.IdempotencyKey
+		if key == "" {
+			key = "-"
+		}
+		d.out.progress("      %-26s key %-52s %s", entry.Operation, key, entry.fate())
+	}
+	return nil
+}
+
+// poll repeats a question until its answer is yes.
+func poll(ctx context.Context, what string, question func() (bool, error)) error {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		yes, err := question()
+		if err != nil || yes {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("gave up waiting for %s: %w", what, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}

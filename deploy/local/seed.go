@@ -80,7 +80,7 @@ func commandJSON(ctx context.Context, env environment, into any, path string, ar
 // command runs a command to its end and returns what it printed. An error quotes what it complained about.
 func command(ctx context.Context, env environment, path string, args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, path, args...)
+	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // a program of the stack
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return stdout.Bytes(), fmt.Errorf("%s %s: %w: %s", path, strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))

@@ -50,8 +50,8 @@ func program(name, log string, env []string, ready func(context.Context) error, 
 		if err != nil {
 			return nil, fmt.Errorf("log of %s: %w", name, err)
 		}
-		defer func() { _ = output.Close() }() // the program has its own descriptor
-		cmd := exec.CommandContext(context.WithoutCancel(ctx), path, args...)
+		defer func() { _ = output.Close() }()                                 // the program has its own descriptor
+		cmd := exec.CommandContext(context.WithoutCancel(ctx), path, args...) //nolint:gosec // a program of the stack
 		cmd.Env, cmd.Stdout, cmd.Stderr = env, output, output
 		started, err := child.Start(cmd, syscall.SIGKILL)
 		if err != nil {
@@ -77,7 +77,7 @@ func (s *service) awaitReady(ctx context.Context, started instance) error {
 		case <-started.Done():
 			return fmt.Errorf("%s ended instead of becoming ready; the end of its log %s:\n%s", s.name, s.log, tail(s.log))
 		case <-ctx.Done():
-			return fmt.Errorf("%s did not become ready (%v: %v); the end of its log %s:\n%s",
+			return fmt.Errorf("%s did not become ready (%w: %w); the end of its log %s:\n%s",
 				s.name, ctx.Err(), last, s.log, tail(s.log))
 		case <-ticker.C:
 		}

@@ -68,7 +68,7 @@ func describe(out *printer, s *stack) {
 		out.line("token      %-10s %s", name, d.Tokens[name])
 	}
 	for _, r := range d.Resources {
-		out.line("resource   %s  %s, %d place(s), %d %s for %d minutes", r.ID, r.Name, r.Places, r.Price, r.Currency, r.UnitMinutes)
+		out.line("resource   %s  %s, %d place(s), %d %s (minor units) for %d minutes", r.ID, r.Name, r.Places, r.Price, r.Currency, r.UnitMinutes)
 	}
 	start := time.Now().UTC().AddDate(0, 0, 1).Truncate(time.Hour)
 	out.line("")
@@ -95,7 +95,7 @@ func checkoutRoot() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the checkout: %w", err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	text, err := os.ReadFile(filepath.Join(root, "go.mod")) //nolint:gosec // a fixed name
 	if err != nil || !strings.HasPrefix(string(text), "module holdfast\n") {
 		return "", &usageError{reason: "run this from the root of Holdfast's checkout (no go.mod of module holdfast in " + root + ")"}
 	}
@@ -107,7 +107,7 @@ func lockState(state string) (unlock func(), err error) {
 	if err := os.MkdirAll(state, 0o755); err != nil { //nolint:gosec // PostgreSQL passes through as another account
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	file, err := os.OpenFile(filepath.Join(state, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(filepath.Join(state, "lock"), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a fixed name
 	if err != nil {
 		return nil, fmt.Errorf("lock the state directory: %w", err)
 	}
