@@ -28,10 +28,10 @@ type Config struct {
 }
 
 var (
-	errAPIKey  = errors.New("APIKey: want a key that begins with sk_test_, sk_live_, rk_test_ or rk_live_ and goes on with letters and digits")
-	errBaseURL = errors.New("BaseURL: want an http or https URL without user, query or fragment")
-	errPlain   = errors.New("BaseURL: a live key is not sent over plain http")
-	errTimeout = errors.New("Timeout: want a positive duration, or zero for 30 s")
+	errAPIKey  = errors.New("field APIKey: want sk_test_, sk_live_, rk_test_ or rk_live_ and then letters and digits")
+	errBaseURL = errors.New("field BaseURL: want an http or https URL without user, query or fragment")
+	errPlain   = errors.New("field BaseURL: a live key is not sent over plain http")
+	errTimeout = errors.New("field Timeout: want a positive duration, or zero for 30 s")
 )
 
 // check answers in the fields' names, and repeats no value: each may hold a secret.

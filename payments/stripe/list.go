@@ -56,11 +56,11 @@ func walk[T, U any](
 				all = append(all, item)
 			}
 		}
+		if len(seen) == known && (*p.HasMore || known > 0) { // asking again could get the same answer for ever
+			return nil, incomplete("there is more, but the page that should bring it brings nothing new")
+		}
 		if !*p.HasMore {
 			return all, nil
-		}
-		if len(seen) == known { // and asking again would get the same answer for ever
-			return nil, incomplete("a page brings nothing new, but says that there is more")
 		}
 		query["starting_after"] = last
 	}

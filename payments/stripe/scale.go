@@ -32,22 +32,20 @@ func digitsSent(code string) int {
 }
 
 // factor is what an amount in minor units is multiplied with, or divided by, to be in Stripe's units. Currencies whose
-// ISO digits Stripe's documentation contradicts without naming them (IQD, LYD, CLF) are not charged: a guess could take
-// ten times the price.
+// ISO digits do not fit what Stripe's documentation says of them (IQD, LYD, CLF) are not charged: a guess could take ten
+// times the price.
 func factor(code string) (multiply, divide int64, err error) {
 	iso, known := currency.GetDigits(code)
 	if !known {
 		return 0, 0, fmt.Errorf("%q is no currency: want an ISO 4217 code in upper case", token(code))
 	}
-	switch digitsSent(code) - int(iso) {
-	case 0:
+	switch {
+	case digitsSent(code) == int(iso):
 		return 1, 1, nil
-	case 2: // ISK, UGX
+	case code == "ISK" || code == "UGX":
 		return 100, 1, nil
-	case -2: // MGA
-		if code == "MGA" {
-			return 1, 100, nil
-		}
+	case code == "MGA":
+		return 1, 100, nil
 	}
 	return 0, 0, fmt.Errorf("how the provider counts %s is not known", code)
 }

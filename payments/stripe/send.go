@@ -13,7 +13,7 @@ import (
 // Send makes one send and tells what is known of it. If ctx ends, the send may have been executed all the same, and the
 // outcome says Unknown.
 func (g *Gateway) Send(ctx context.Context, c payments.Call) payments.Outcome {
-	if out, ok := refuse(c); !ok {
+	if out, ok := sendable(c); !ok {
 		return out
 	}
 	w, intent := &witness{}, &sdk.PaymentIntent{}
@@ -26,8 +26,8 @@ func (g *Gateway) Send(ctx context.Context, c payments.Call) payments.Outcome {
 	})
 }
 
-// refuse stops what would be executed as something else than was meant: each of these is an error of ours.
-func refuse(c payments.Call) (payments.Outcome, bool) {
+// sendable stops what would be executed as something else than was meant: each of these is an error of ours.
+func sendable(c payments.Call) (payments.Outcome, bool) {
 	not := func(why string) (payments.Outcome, bool) {
 		return payments.Outcome{Class: payments.NotExecuted, Detail: "not sent: " + why}, false
 	}
