@@ -11,7 +11,7 @@ func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	env := environment{"A=1", "B=", "A=2"}
 	require.Equal(t, "2", env.get("A"), "the last one wins")
-	require.Equal(t, "", env.get("C"))
+	require.Empty(t, env.get("C"))
 	require.Equal(t, "2", env.withDefaults("A=3").get("A"), "a default changes nothing that is set")
 	require.Equal(t, "3", env.withDefaults("B=3").get("B"), "empty is not set")
 	require.Equal(t, "3", env.with("A=3").get("A"))

@@ -49,8 +49,8 @@ func (p *printer) progress(format string, args ...any) {
 	p.line("%s %s", p.paint(dim, at), fmt.Sprintf(format, args...))
 }
 
-func (p *printer) title(format string, args ...any) {
-	p.line("\n%s", p.paint(bold, fmt.Sprintf(format, args...)))
+func (p *printer) title(text string) {
+	p.line("\n%s", p.paint(bold, text))
 }
 
 // verdict prints one line of a summary and whether it holds.

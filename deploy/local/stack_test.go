@@ -18,6 +18,7 @@ import (
 
 const patience = 30 * time.Second
 
+//nolint:paralleltest,tparallel // its subtests are steps of one story
 func TestStackIsDescribedSupervisedAndRemoved(t *testing.T) {
 	t.Parallel()
 	state := openDir(t)
