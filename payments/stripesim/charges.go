@@ -39,6 +39,7 @@ func (w *world) newCharge(c *call, t *intent) *charge {
 	}
 	ch.order, ch.created = w.birth()
 	w.charges = append(w.charges, ch)
+	t.charges = append(t.charges, ch)
 	return ch
 }
 
@@ -73,7 +74,7 @@ func (ch *charge) render(x expansions) object {
 		"receipt_email":          null(ch.intent.receiptEmail), "receipt_number": nil, "receipt_url": nil,
 		"statement_descriptor": null(ch.intent.descriptor), "statement_descriptor_suffix": null(ch.intent.suffix),
 		"application": nil, "application_fee": nil, "application_fee_amount": nil, "invoice": nil, "on_behalf_of": nil,
-		"radar_options": object{}, "review": nil, "shipping": nil, "source": nil, "source_transfer": nil, "transfer_data": nil,
+		"radar_options": object{}, "review": nil, "shipping": nil, "source_transfer": nil, "transfer_data": nil,
 		"transfer_group": null(ch.intent.transferGroup),
 	}
 	if ch.decline != nil {
@@ -140,10 +141,15 @@ func prepareChargeList(c *call) (execution, *apiError) {
 		return nil, err
 	}
 	return func(w *world) (object, *apiError) {
-		return list(c, page, w.charges,
-			func(ch *charge) bool {
-				return (intentID == "" || ch.intent.id == intentID) && (customer == "" || ch.customer == customer)
-			},
+		charges := w.charges
+		if intentID != "" {
+			charges = nil
+			if t := w.byID[intentID]; t != nil {
+				charges = t.charges
+			}
+		}
+		return list(c, page, charges,
+			func(ch *charge) bool { return customer == "" || ch.customer == customer },
 			func(ch *charge) object { return ch.render(x.data()) })
 	}, nil
 }

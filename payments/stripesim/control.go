@@ -55,7 +55,7 @@ func (s *Simulator) controlJournal(rw http.ResponseWriter, r *http.Request) {
 
 func (s *Simulator) controlAddFault(rw http.ResponseWriter, r *http.Request) {
 	var fault Fault
-	if !read(rw, r, &fault) {
+	if !decode(rw, r, &fault) {
 		return
 	}
 	if err := s.CheckFault(fault); err != nil {
@@ -77,7 +77,7 @@ func (s *Simulator) controlClock(rw http.ResponseWriter, r *http.Request) {
 	var request struct {
 		Advance string `json:"advance"`
 	}
-	if !read(rw, r, &request) {
+	if !decode(rw, r, &request) {
 		return
 	}
 	d, err := time.ParseDuration(request.Advance)
@@ -94,7 +94,7 @@ func (s *Simulator) replyClock(rw http.ResponseWriter, now time.Time) {
 
 func (s *Simulator) controlAction(rw http.ResponseWriter, r *http.Request) {
 	var action Action
-	if !read(rw, r, &action) {
+	if !decode(rw, r, &action) {
 		return
 	}
 	status, err := s.Act(action)
@@ -110,7 +110,7 @@ func (s *Simulator) controlWebhooks(rw http.ResponseWriter, r *http.Request) {
 	var request struct {
 		Mode string `json:"mode"`
 	}
-	if !read(rw, r, &request) {
+	if !decode(rw, r, &request) {
 		return
 	}
 	if !slices.Contains([]string{"auto", "hold", "drop", "duplicate", "reorder"}, request.Mode) {
@@ -124,8 +124,8 @@ func (s *Simulator) controlWebhooks(rw http.ResponseWriter, r *http.Request) {
 	reply(rw, http.StatusOK, object{"mode": request.Mode})
 }
 
-// read decodes a control request. An unknown member is refused: a misspelt fault would otherwise test nothing.
-func read(rw http.ResponseWriter, r *http.Request, into any) bool {
+// decode reads a control request. An unknown member is refused: a misspelt fault would otherwise test nothing.
+func decode(rw http.ResponseWriter, r *http.Request, into any) bool {
 	decoder := json.NewDecoder(io.LimitReader(r.Body, maxBody))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {

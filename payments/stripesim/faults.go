@@ -50,7 +50,7 @@ func (s *Simulator) AddFault(f Fault) string {
 	if f.Times == 0 {
 		f.Times = 1
 	}
-	if f.Fault == faultRefuse && f.matchesAll() {
+	if f.Fault == faultRefuse && f.matchesAll() && s.closeListener != nil {
 		s.closeListener(f.listenerGap()) // nothing to wait for: shut now
 		return f.ID
 	}
@@ -159,8 +159,6 @@ func (f Fault) listenerGap() time.Duration {
 	}
 	return time.Duration(ms) * time.Millisecond
 }
-
-func (c *call) listenerGap() time.Duration { return c.fault.listenerGap() }
 
 // glob matches with * for any run of characters.
 func glob(pattern, text string) bool {

@@ -63,8 +63,8 @@ func faultSpecs() map[string]faultSpec {
 		"slow":       {executes: true, waits: waitGone},
 		"delay":      {executes: true, waits: waitHolding},
 
-		"error_500_before": {stored: true, answer: failing(500), delays: true, only: writes},
-		"error_500_after":  {executes: true, stored: true, answer: failing(500), delays: true, only: writes},
+		"error_500_before": {stored: true, answer: failing(500), delays: true},
+		"error_500_after":  {executes: true, stored: true, answer: failing(500), delays: true},
 		"partial_500":      {executes: true, stored: true, partial: true, answer: failing(500), only: writes},
 
 		"bad_body": {executes: true, answer: garbled, delays: true},

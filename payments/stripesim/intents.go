@@ -32,6 +32,7 @@ type intent struct {
 	method             *method
 	lastError          *apiError
 	nextAction         object
+	charges            []*charge // all attempts, oldest first
 	latest             *charge
 	half               *charge // left pending by partial_500; latest does not show it
 	received           int64
@@ -121,7 +122,7 @@ func (t *intent) render(x expansions) object {
 		"last_payment_error": t.renderError(), "latest_charge": t.renderCharge(x),
 		"canceled_at": t.renderCanceledAt(), "cancellation_reason": null(t.cancellationReason),
 		"application": nil, "application_fee_amount": nil, "invoice": nil, "on_behalf_of": nil, "processing": nil, "review": nil,
-		"shipping": nil, "source": nil, "transfer_data": nil,
+		"shipping": nil, "transfer_data": nil,
 	}
 }
 

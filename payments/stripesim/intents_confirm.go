@@ -109,7 +109,7 @@ func (w *world) settle(c *call, t *intent) *apiError {
 		return w.decline(c, t, t.method.decline)
 	case c != nil && c.spec.partial:
 		t.half = w.newCharge(c, t)
-		w.rollForwardAfter(time.Duration(c.fault.DelayMS) * time.Millisecond)
+		w.rollForwardAfter(t, time.Duration(c.fault.DelayMS)*time.Millisecond)
 		return nil
 	}
 	t.latest = w.newCharge(c, t)
@@ -161,23 +161,22 @@ func (w *world) chargeFailed(c *call, t *intent, ch *charge, d *decline) *apiErr
 // rollForward ends what partial_500 left half-done. The caller holds mu.
 func (w *world) rollForward() {
 	for _, t := range w.intents {
-		if half := t.half; half != nil {
-			t.half = nil
-			w.charged(nil, t, half)
+		if t.half != nil {
+			_ = w.finish(t, false) // refuses only what has no pending charge
 		}
 	}
 }
 
-// rollForwardAfter does so by itself, on the wall clock.
-func (w *world) rollForwardAfter(d time.Duration) {
+// rollForwardAfter does so for one intent by itself, on the wall clock.
+func (w *world) rollForwardAfter(t *intent, d time.Duration) {
 	if d <= 0 {
 		return
 	}
 	time.AfterFunc(d, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.done.Err() == nil {
-			w.rollForward()
+		if w.done.Err() == nil && t.half != nil {
+			_ = w.finish(t, false) // refuses only what has no pending charge
 		}
 	})
 }

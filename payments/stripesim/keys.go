@@ -27,12 +27,11 @@ func (w *world) claim(c *call) (*keyRecord, *answer) {
 	if c.key == "" {
 		return nil, nil
 	}
-	w.pruneKeys()
 	fingerprint := c.method + " " + c.path + " " + c.params.digest()
 	record, known := w.keys[w.scope(c)]
 	var reply answer
 	switch {
-	case !known:
+	case !known, w.forgotten(record):
 		record = &keyRecord{since: w.now(), requestID: c.requestID, fingerprint: fingerprint}
 		w.keys[w.scope(c)] = record
 		return record, nil
@@ -72,13 +71,8 @@ func (w *world) release(c *call, record *keyRecord) {
 	w.forget(c, record)
 }
 
-// pruneKeys forgets what is older than the retention, without a tombstone: such a key executes as new. A request in flight keeps
-// its key however long it takes.
-func (w *world) pruneKeys() {
-	limit := w.now().Add(-w.cfg.KeyRetention)
-	for scope, record := range w.keys {
-		if record.done && !record.since.After(limit) {
-			delete(w.keys, scope)
-		}
-	}
+// forgotten says that a key is older than the retention: it leaves no trace and executes as new. A request in flight keeps its key
+// however long it takes.
+func (w *world) forgotten(record *keyRecord) bool {
+	return record.done && w.now().Sub(record.since) >= w.cfg.KeyRetention
 }

@@ -26,7 +26,6 @@ type Server struct {
 	listener net.Listener
 	reopen   *time.Timer // not nil while the address is shut
 	closed   bool
-	idle     map[net.Conn]bool
 }
 
 // Start listens on a TCP address, such as 127.0.0.1:0, and serves a new simulator there until Close.
@@ -39,10 +38,9 @@ func Start(ctx context.Context, address string, cfg Config) (*Server, error) {
 		Simulator: New(cfg),
 		URL:       "http://" + listener.Addr().String(),
 		address:   listener.Addr().String(),
-		idle:      map[net.Conn]bool{},
 	}
 	s.closeListener = s.shut
-	s.http = &http.Server{Handler: s.Simulator, ReadHeaderTimeout: 10 * time.Second, ConnState: s.track}
+	s.http = &http.Server{Handler: s.Simulator, ReadHeaderTimeout: 10 * time.Second}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.serve(listener)
@@ -76,7 +74,7 @@ func (s *Server) serve(listener net.Listener) {
 	})
 }
 
-// shut closes the listener and all idle connections, and listens again after d. The latest call decides for how long.
+// shut closes the listener, the idle connections now and the busy ones after their answer, and listens again after d. The latest call decides for how long.
 func (s *Server) shut(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,9 +86,7 @@ func (s *Server) shut(d time.Duration) {
 		return
 	}
 	_ = s.listener.Close()
-	for conn := range s.idle {
-		_ = conn.Close()
-	}
+	s.http.SetKeepAlivesEnabled(false) // closes the idle connections: who kept one would not notice that the address is shut
 	s.reopen = time.AfterFunc(d, s.listenAgain)
 }
 
@@ -107,16 +103,6 @@ func (s *Server) listenAgain() {
 		return
 	}
 	s.reopen = nil
+	s.http.SetKeepAlivesEnabled(true)
 	s.serve(listener)
-}
-
-// track knows the idle connections: a client that keeps one would not notice that the address is shut.
-func (s *Server) track(conn net.Conn, state http.ConnState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if state == http.StateIdle {
-		s.idle[conn] = true
-	} else {
-		delete(s.idle, conn)
-	}
 }

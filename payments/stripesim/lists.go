@@ -87,8 +87,20 @@ func readPage(r *reader) page {
 
 func (p page) covers(born int64) bool {
 	for name, bound := range p.created {
-		inside := map[string]bool{"eq": born == bound, "gt": born > bound, "gte": born >= bound, "lt": born < bound, "lte": born <= bound}
-		if !inside[name] {
+		var inside bool
+		switch name {
+		case "gt":
+			inside = born > bound
+		case "gte":
+			inside = born >= bound
+		case "lt":
+			inside = born < bound
+		case "lte":
+			inside = born <= bound
+		default:
+			inside = born == bound
+		}
+		if !inside {
 			return false
 		}
 	}

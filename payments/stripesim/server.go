@@ -35,7 +35,7 @@ func (s *Simulator) process(client context.Context, w *world, c *call) answer {
 		return c.fail(err)
 	}
 	w.fire(c, s.faults)
-	if !c.spec.executes && !c.spec.stored {
+	if !c.spec.executes && (!c.spec.stored || !c.writes()) {
 		return c.disturb(answer{})
 	}
 	if c.malformed != nil {
@@ -153,7 +153,7 @@ func (s *Simulator) deliver(rw http.ResponseWriter, r *http.Request, w *world, c
 		if c.spec.waits == "" && c.spec.delays && c.fault.DelayMS > 0 {
 			w.pause(time.Duration(c.fault.DelayMS) * time.Millisecond)
 		}
-		if d := c.listenerGap(); d > 0 {
+		if d := c.fault.listenerGap(); d > 0 && s.closeListener != nil {
 			s.closeListener(d) // first, so that whoever sees the reset finds the address shut
 		}
 	}

@@ -42,7 +42,7 @@ type Simulator struct {
 	close  context.CancelFunc
 	conns  *connections
 
-	// closeListener makes the address refuse connections for a while; the Server that owns a listener sets it.
+	// closeListener makes the address refuse connections for a while. The Server that owns a listener sets it; nil behind any other.
 	closeListener func(time.Duration)
 }
 
@@ -54,10 +54,7 @@ func New(cfg Config) *Simulator {
 	cfg.HangFor = orDefault(cfg.HangFor, 10*time.Minute)
 	cfg.SlowFor = orDefault(cfg.SlowFor, 10*time.Minute)
 	cfg.Logger = orDefault(cfg.Logger, slog.New(slog.DiscardHandler))
-	s := &Simulator{
-		cfg: cfg, log: cfg.Logger, faults: faultSpecs(), conns: newConnections(),
-		closeListener: func(time.Duration) {},
-	}
+	s := &Simulator{cfg: cfg, log: cfg.Logger, faults: faultSpecs(), conns: newConnections()}
 	s.routes = s.apiRoutes()
 	s.done, s.close = context.WithCancel(context.Background())
 	s.world.Store(s.newWorld())
