@@ -59,7 +59,7 @@ func Settle(s State, o Observation) Move {
 	case FactSucceeded:
 		return succeed(s, stay)
 	case FactCanceled:
-		if s.Payment.Closed() {
+		if s.Payment.Closed() || s.Booking == BookingConfirmed {
 			return stay
 		}
 		return conclude(s, stay, PaymentCanceled, EndRefuse)
