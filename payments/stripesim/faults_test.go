@@ -151,7 +151,7 @@ func TestSlowExecutesAfterTheClientHasGone(t *testing.T) {
 		t.Parallel()
 		b := setup(t)
 		id := b.create(t, "pm_card_visa")
-		b.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "slow", DelayMS: 300})
+		b.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "slow", DelayMS: 2000})
 		leaveEarly(t, b, id)
 		require.Equal(t, "canceled", b.post(t, "/v1/payment_intents/"+id+"/cancel", "cancel", "").body["status"])
 		eventually(t, func() bool { return b.confirms()[0].Executed }, "executed at last")
@@ -213,7 +213,7 @@ func TestTheDialTrap(t *testing.T) {
 	id := b.create(t, "pm_card_visa")
 	b.client = &http.Client{Transport: &http.Transport{}} // keeps connections
 	t.Cleanup(b.client.CloseIdleConnections)
-	b.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "reset_after_reused", CloseListenerMS: 200})
+	b.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "reset_after_reused", CloseListenerMS: 1500})
 
 	require.Equal(t, "requires_confirmation", b.status(t, id)) // the connection is now a used one
 	r := b.confirm(t, id, "k")
@@ -238,7 +238,7 @@ func TestRefuse(t *testing.T) {
 	t.Run("the whole address, at once", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t)
-		b.AddFault(stripesim.Fault{Operation: "*", Fault: "refuse", CloseListenerMS: 200})
+		b.AddFault(stripesim.Fault{Operation: "*", Fault: "refuse", CloseListenerMS: 1500})
 		r := b.post(t, "/v1/payment_intents", "k", cardIntent)
 		require.ErrorIs(t, r.err, syscall.ECONNREFUSED)
 		require.Empty(t, b.Journal(0))
@@ -247,7 +247,7 @@ func TestRefuse(t *testing.T) {
 	t.Run("from one request on", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t)
-		b.AddFault(stripesim.Fault{Operation: "payment_intents.create", Fault: "refuse", CloseListenerMS: 200})
+		b.AddFault(stripesim.Fault{Operation: "payment_intents.create", Fault: "refuse", CloseListenerMS: 1500})
 		require.ErrorIs(t, b.post(t, "/v1/payment_intents", "k", cardIntent).err, syscall.ECONNRESET)
 		require.ErrorIs(t, b.post(t, "/v1/payment_intents", "k", cardIntent).err, syscall.ECONNREFUSED)
 		require.False(t, b.Journal(0)[0].Executed)

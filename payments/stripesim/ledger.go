@@ -79,7 +79,7 @@ func (w *world) recordExecution(c *call, record *keyRecord) {
 		since = record.since
 	}
 	w.executions = append(w.executions, Execution{
-		Operation: c.operation(), Object: c.id, Key: c.key, RequestID: c.requestID, KeySince: since,
+		Operation: c.operation(), Object: c.entry.Object, Key: c.key, RequestID: c.requestID, KeySince: since,
 	})
 }
 
