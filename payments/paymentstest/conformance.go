@@ -39,8 +39,7 @@ func Conformance(t *testing.T, newBench func(t *testing.T) Bench) {
 					if b.Sim == nil && c.simulated {
 						t.Skip("needs the simulator")
 					}
-					x := &exam{Bench: b, gateway: b.New(t)}
-					c.prove(t, x)
+					c.prove(&exam{T: t, Bench: b, gateway: b.New(t)})
 					if b.Sim != nil {
 						require.NoError(t, b.Sim.Ledger().Check())
 					}
@@ -54,11 +53,12 @@ func Conformance(t *testing.T, newBench func(t *testing.T) Bench) {
 type claim struct {
 	name      string
 	simulated bool // needs the simulator
-	prove     func(t *testing.T, x *exam)
+	prove     func(x *exam)
 }
 
-// exam is one claim's bench with a gateway to it.
+// exam is one claim's test, its bench and a gateway to it.
 type exam struct {
+	*testing.T
 	Bench
 
 	gateway payments.Gateway
@@ -88,14 +88,14 @@ func (x *exam) call(op domain.Operation, c payments.Charge, intentID string) pay
 }
 
 // prepare makes what the operation needs and returns its call.
-func (x *exam) prepare(t *testing.T, op domain.Operation, card string) payments.Call {
-	t.Helper()
+func (x *exam) prepare(op domain.Operation, card string) payments.Call {
+	x.Helper()
 	c := charge(card)
 	if op == domain.OpCreate {
 		return x.call(op, c, "")
 	}
-	created := x.gateway.Send(t.Context(), x.call(domain.OpCreate, c, ""))
-	require.Equal(t, payments.Executed, created.Class, created.Detail)
+	created := x.gateway.Send(x.Context(), x.call(domain.OpCreate, c, ""))
+	require.Equal(x, payments.Executed, created.Class, created.Detail)
 	return x.call(op, c, created.Intent.ID)
 }
 
@@ -122,21 +122,20 @@ func (x *exam) executions(key string) int {
 }
 
 // requireSends demands that the key was sent so often, each time the same.
-func (x *exam) requireSends(t *testing.T, key string, n int) {
-	t.Helper()
+func (x *exam) requireSends(key string, n int) {
+	x.Helper()
 	sends := x.journal(key)
-	require.Len(t, sends, n)
+	require.Len(x, sends, n)
 	for _, e := range sends {
-		require.Equal(t, sends[0].ParamsSHA256, e.ParamsSHA256, "every send of a key has the same parameters")
-		require.Equal(t, sends[0].Path, e.Path)
+		require.Equal(x, sends[0].ParamsSHA256, e.ParamsSHA256, "every send of a key has the same parameters")
+		require.Equal(x, sends[0].Path, e.Path)
 	}
 }
 
 // until returns a context that ends as soon as the condition holds.
-func until(t *testing.T, holds func() bool) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
+func (x *exam) until(holds func() bool) context.Context {
+	ctx, cancel := context.WithCancel(x.Context())
+	x.Cleanup(cancel)
 	go func() {
 		defer cancel()
 		wait(ctx, holds)
@@ -144,8 +143,10 @@ func until(t *testing.T, holds func() bool) context.Context {
 	return ctx
 }
 
-// wait returns when the condition holds, or ctx ends.
+// wait returns when the condition holds, or ctx ends, or it has taken far too long.
 func wait(ctx context.Context, holds func() bool) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for !holds() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -25,20 +24,26 @@ func reads() []claim {
 		{name: "a read survives one bad moment", simulated: true, prove: readRetries},
 	}
 	for _, fault := range []stripesim.Fault{
-		{Fault: "unauthorized_401"}, {Fault: "rate_limit_429"}, {Fault: "error_503"}, {Fault: "html_502"}, {Fault: "reset_before"},
-		{Fault: "bad_body", Body: "invalid"}, {Fault: "bad_body", Body: "empty"}, {Fault: "bad_body", Body: "no_error"},
+		{Fault: "unauthorized_401"},
+		{Fault: "rate_limit_429"},
+		{Fault: "error_503"},
+		{Fault: "html_502"},
+		{Fault: "reset_before"},
+		{Fault: "bad_body", Body: "invalid"},
+		{Fault: "bad_body", Body: "empty"},
+		{Fault: "bad_body", Body: "no_error"},
 		{Fault: "bad_body", Body: "truncated"},
 	} {
 		fault.Operation, fault.Times = "*", -1
 		claims = append(claims, claim{
 			name: fmt.Sprintf("%s %s is an error of every read, and never a missing intent", fault.Fault, fault.Body), simulated: true,
-			prove: func(t *testing.T, x *exam) { readFails(t, x, fault) },
+			prove: func(x *exam) { readFails(x, fault) },
 		})
 	}
 	for _, name := range []string{"list_page_error", "list_page_empty"} {
 		claims = append(claims, claim{
 			name: name + " on the second page makes a listing an error", simulated: true,
-			prove: func(t *testing.T, x *exam) { pageFails(t, x, name) },
+			prove: func(x *exam) { pageFails(x, name) },
 		})
 	}
 	return claims
@@ -46,29 +51,29 @@ func reads() []claim {
 
 func isNoIntent(err error) bool { return errors.Is(err, payments.ErrNoIntent) }
 
-func noSuchIntent(t *testing.T, x *exam) {
-	_, err := x.gateway.Intent(t.Context(), "pi_3NobodyKnowsThisOne")
-	require.ErrorIs(t, err, payments.ErrNoIntent)
+func noSuchIntent(x *exam) {
+	_, err := x.gateway.Intent(x.Context(), "pi_3NobodyKnowsThisOne")
+	require.ErrorIs(x, err, payments.ErrNoIntent)
 }
 
-func malformedID(t *testing.T, x *exam) {
+func malformedID(x *exam) {
 	for _, id := range []string{"", "..", "pi_1/confirm", "pi_1?expand=x", "pi 1"} {
-		_, err := x.gateway.Intent(t.Context(), id)
-		require.Error(t, err)
-		require.NotErrorIs(t, err, payments.ErrNoIntent)
-		_, err = x.gateway.Charges(t.Context(), id)
-		require.Error(t, err)
+		_, err := x.gateway.Intent(x.Context(), id)
+		require.Error(x, err)
+		require.NotErrorIs(x, err, payments.ErrNoIntent)
+		_, err = x.gateway.Charges(x.Context(), id)
+		require.Error(x, err)
 	}
-	x.requireUnsent(t)
+	x.requireUnsent()
 }
 
 // createIntents makes n intents and returns their ids, newest first.
-func (x *exam) createIntents(t *testing.T, n int) []string {
-	t.Helper()
+func (x *exam) createIntents(n int) []string {
+	x.Helper()
 	ids := make([]string, n)
 	for i := range ids {
-		out := x.gateway.Send(t.Context(), x.call(domain.OpCreate, charge(goodCard), ""))
-		require.Equal(t, payments.Executed, out.Class, describe(out))
+		out := x.gateway.Send(x.Context(), x.call(domain.OpCreate, charge(goodCard), ""))
+		require.Equal(x, payments.Executed, out.Class, describe(out))
 		ids[n-1-i] = out.Intent.ID
 	}
 	return ids
@@ -82,21 +87,21 @@ func ids(intents []payments.Intent) []string {
 	return all
 }
 
-func createdWindow(t *testing.T, x *exam) {
-	older := x.createIntents(t, 2)
+func createdWindow(x *exam) {
+	older := x.createIntents(2)
 	boundary := x.Sim.Advance(time.Hour)
-	newer := x.createIntents(t, 2)
+	newer := x.createIntents(2)
 	x.Sim.Advance(time.Hour)
 
-	all, err := x.gateway.IntentsCreated(t.Context(), boundary.Add(-2*time.Hour), x.Sim.Now())
-	require.NoError(t, err)
-	require.Equal(t, append(newer, older...), ids(all))
-	first, err := x.gateway.IntentsCreated(t.Context(), boundary.Add(-2*time.Hour), boundary.Add(-time.Minute))
-	require.NoError(t, err)
-	require.Equal(t, older, ids(first))
-	none, err := x.gateway.IntentsCreated(t.Context(), boundary.Add(30*time.Minute), x.Sim.Now())
-	require.NoError(t, err)
-	require.Empty(t, none)
+	all, err := x.gateway.IntentsCreated(x.Context(), boundary.Add(-2*time.Hour), x.Sim.Now())
+	require.NoError(x, err)
+	require.Equal(x, append(newer, older...), ids(all))
+	first, err := x.gateway.IntentsCreated(x.Context(), boundary.Add(-2*time.Hour), boundary.Add(-time.Minute))
+	require.NoError(x, err)
+	require.Equal(x, older, ids(first))
+	none, err := x.gateway.IntentsCreated(x.Context(), boundary.Add(30*time.Minute), x.Sim.Now())
+	require.NoError(x, err)
+	require.Empty(x, none)
 }
 
 // window is around all that the bench has made.
@@ -104,56 +109,56 @@ func (x *exam) window() (from, to time.Time) {
 	return x.Sim.Now().Add(-time.Hour), x.Sim.Now().Add(time.Hour)
 }
 
-func allPages(t *testing.T, x *exam) {
-	want := x.createIntents(t, 201) // three pages of a hundred
+func allPages(x *exam) {
+	want := x.createIntents(201) // three pages of a hundred
 	from, to := x.window()
-	got, err := x.gateway.IntentsCreated(t.Context(), from, to)
-	require.NoError(t, err)
-	require.Equal(t, want, ids(got))
+	got, err := x.gateway.IntentsCreated(x.Context(), from, to)
+	require.NoError(x, err)
+	require.Equal(x, want, ids(got))
 }
 
-func pageFails(t *testing.T, x *exam, fault string) {
-	t.Helper()
-	x.createIntents(t, 101)
+func pageFails(x *exam, fault string) {
+	x.Helper()
+	x.createIntents(101)
 	x.Sim.AddFault(stripesim.Fault{Fault: fault, Operation: "payment_intents.list", Nth: 2, Times: -1})
 	from, to := x.window()
-	got, err := x.gateway.IntentsCreated(t.Context(), from, to)
-	require.Error(t, err)
-	require.Nil(t, got)
+	got, err := x.gateway.IntentsCreated(x.Context(), from, to)
+	require.Error(x, err)
+	require.Nil(x, got)
 }
 
-func readAbandoned(t *testing.T, x *exam) {
-	call := x.prepare(t, domain.OpConfirm, goodCard)
+func readAbandoned(x *exam) {
+	call := x.prepare(domain.OpConfirm, goodCard)
 	x.Sim.AddFault(stripesim.Fault{Fault: "hang_after", Operation: "payment_intents.retrieve", Times: -1})
 	before := len(x.Sim.Journal(0))
-	ctx := until(t, func() bool { return len(x.Sim.Journal(0)) > before })
+	ctx := x.until(func() bool { return len(x.Sim.Journal(0)) > before })
 	_, err := x.gateway.Intent(ctx, call.IntentID)
-	require.ErrorIs(t, err, context.Canceled)
-	require.NotErrorIs(t, err, payments.ErrNoIntent)
+	require.ErrorIs(x, err, context.Canceled)
+	require.NotErrorIs(x, err, payments.ErrNoIntent)
 }
 
-func readRetries(t *testing.T, x *exam) {
-	call := x.prepare(t, domain.OpConfirm, goodCard)
+func readRetries(x *exam) {
+	call := x.prepare(domain.OpConfirm, goodCard)
 	x.Sim.AddFault(stripesim.Fault{Fault: "error_503", Operation: "payment_intents.retrieve"})
-	intent, err := x.gateway.Intent(t.Context(), call.IntentID)
-	require.NoError(t, err)
-	require.Equal(t, call.IntentID, intent.ID)
+	intent, err := x.gateway.Intent(x.Context(), call.IntentID)
+	require.NoError(x, err)
+	require.Equal(x, call.IntentID, intent.ID)
 }
 
-func readFails(t *testing.T, x *exam, fault stripesim.Fault) {
-	t.Helper()
-	call := x.prepare(t, domain.OpConfirm, goodCard)
-	require.Equal(t, payments.Executed, x.gateway.Send(t.Context(), call).Class)
+func readFails(x *exam, fault stripesim.Fault) {
+	x.Helper()
+	call := x.prepare(domain.OpConfirm, goodCard)
+	require.Equal(x, payments.Executed, x.gateway.Send(x.Context(), call).Class)
 	x.Sim.AddFault(fault)
 	from, to := x.window()
 
-	_, err := x.gateway.Intent(t.Context(), call.IntentID)
-	require.Error(t, err)
-	require.NotErrorIs(t, err, payments.ErrNoIntent)
-	charges, err := x.gateway.Charges(t.Context(), call.IntentID)
-	require.Error(t, err)
-	require.Nil(t, charges)
-	intents, err := x.gateway.IntentsCreated(t.Context(), from, to)
-	require.Error(t, err)
-	require.Nil(t, intents)
+	_, err := x.gateway.Intent(x.Context(), call.IntentID)
+	require.Error(x, err)
+	require.NotErrorIs(x, err, payments.ErrNoIntent)
+	charges, err := x.gateway.Charges(x.Context(), call.IntentID)
+	require.Error(x, err)
+	require.Nil(x, charges)
+	intents, err := x.gateway.IntentsCreated(x.Context(), from, to)
+	require.Error(x, err)
+	require.Nil(x, intents)
 }

@@ -2,7 +2,6 @@ package paymentstest
 
 import (
 	"fmt"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,13 +15,13 @@ import (
 func reused() []claim {
 	var claims []claim
 	for _, op := range operations() {
-		add := func(what string, prove func(*testing.T, *exam, payments.Call)) {
+		add := func(what string, prove func(*exam, payments.Call)) {
 			claims = append(claims, claim{
 				name: fmt.Sprintf("%s: %s", op, what), simulated: true,
-				prove: func(t *testing.T, x *exam) {
-					call := x.prepare(t, op, goodCard)
-					x.warm(t)
-					prove(t, x, call)
+				prove: func(x *exam) {
+					call := x.prepare(op, goodCard)
+					x.warm()
+					prove(x, call)
 				},
 			})
 		}
@@ -31,7 +30,7 @@ func reused() []claim {
 		add("executed, reset, and then no connection: unknown, though the last error is a dial error", dialTrap)
 		for _, second := range []string{"rate_limit_429", "unauthorized_401"} {
 			add("executed, reset, then "+second+": unknown, since the answer is about the second send",
-				func(t *testing.T, x *exam, call payments.Call) { replayRefused(t, x, call, second) })
+				func(x *exam, call payments.Call) { replayRefused(x, call, second) })
 		}
 		add("executed, reset, then in_use_409: busy", replayBusy)
 	}
@@ -39,66 +38,66 @@ func reused() []claim {
 }
 
 // warm leaves one connection open and idle.
-func (x *exam) warm(t *testing.T) {
-	t.Helper()
-	_, err := x.gateway.Intent(t.Context(), "pi_3NobodyKnowsThisOne")
-	require.ErrorIs(t, err, payments.ErrNoIntent)
+func (x *exam) warm() {
+	x.Helper()
+	_, err := x.gateway.Intent(x.Context(), "pi_3NobodyKnowsThisOne")
+	require.ErrorIs(x, err, payments.ErrNoIntent)
 }
 
-func replayRuns(t *testing.T, x *exam, call payments.Call) {
-	t.Helper()
+func replayRuns(x *exam, call payments.Call) {
+	x.Helper()
 	x.Sim.AddFault(stripesim.Fault{Fault: "reset_before", KeyMatch: call.Key})
-	out := x.gateway.Send(t.Context(), call)
-	require.Equal(t, payments.Executed, out.Class, describe(out))
-	require.False(t, out.Replayed)
-	require.Equal(t, 1, x.executions(call.Key))
-	x.requireSends(t, call.Key, 2)
+	out := x.gateway.Send(x.Context(), call)
+	require.Equal(x, payments.Executed, out.Class, describe(out))
+	require.False(x, out.Replayed)
+	require.Equal(x, 1, x.executions(call.Key))
+	x.requireSends(call.Key, 2)
 }
 
-func replayAnswers(t *testing.T, x *exam, call payments.Call) {
-	t.Helper()
+func replayAnswers(x *exam, call payments.Call) {
+	x.Helper()
 	x.Sim.AddFault(stripesim.Fault{Fault: "reset_after_reused", KeyMatch: call.Key})
-	out := x.gateway.Send(t.Context(), call)
-	require.Equal(t, payments.Executed, out.Class, describe(out))
-	require.True(t, out.Replayed)
-	require.Equal(t, 1, x.executions(call.Key))
-	x.requireSends(t, call.Key, 2)
+	out := x.gateway.Send(x.Context(), call)
+	require.Equal(x, payments.Executed, out.Class, describe(out))
+	require.True(x, out.Replayed)
+	require.Equal(x, 1, x.executions(call.Key))
+	x.requireSends(call.Key, 2)
 }
 
-func dialTrap(t *testing.T, x *exam, call payments.Call) {
-	t.Helper()
+func dialTrap(x *exam, call payments.Call) {
+	x.Helper()
 	x.Sim.AddFault(stripesim.Fault{Fault: "reset_after_reused", KeyMatch: call.Key, CloseListenerMS: 200})
-	out := x.gateway.Send(t.Context(), call)
-	require.Equal(t, payments.Unknown, out.Class, describe(out))
-	require.Zero(t, out.HTTPStatus)
-	require.Equal(t, 1, x.executions(call.Key))
-	x.requireSends(t, call.Key, 1)
+	out := x.gateway.Send(x.Context(), call)
+	require.Equal(x, payments.Unknown, out.Class, describe(out))
+	require.Zero(x, out.HTTPStatus)
+	require.Equal(x, 1, x.executions(call.Key))
+	x.requireSends(call.Key, 1)
 
-	wait(t.Context(), func() bool { return x.listens(t) })
-	again := x.gateway.Send(t.Context(), call)
-	require.Equal(t, payments.Executed, again.Class, describe(again))
-	require.True(t, again.Replayed)
+	wait(x.Context(), func() bool { return x.listens() })
+	again := x.gateway.Send(x.Context(), call)
+	require.Equal(x, payments.Executed, again.Class, describe(again))
+	require.True(x, again.Replayed)
 	if call.Operation == domain.OpConfirm {
-		require.Len(t, x.Sim.Ledger().Succeeded(""), 1)
+		require.Len(x, x.Sim.Ledger().Succeeded(""), 1)
 	}
 }
 
-func replayRefused(t *testing.T, x *exam, call payments.Call, second string) {
-	t.Helper()
+func replayRefused(x *exam, call payments.Call, second string) {
+	x.Helper()
 	x.Sim.AddFault(stripesim.Fault{Fault: "reset_after_reused", KeyMatch: call.Key})
 	x.Sim.AddFault(stripesim.Fault{Fault: second, KeyMatch: call.Key, Nth: 2})
-	out := x.gateway.Send(t.Context(), call)
-	require.Equal(t, payments.Unknown, out.Class, describe(out))
-	require.NotZero(t, out.HTTPStatus)
-	require.Equal(t, 1, x.executions(call.Key))
-	x.requireSends(t, call.Key, 2)
+	out := x.gateway.Send(x.Context(), call)
+	require.Equal(x, payments.Unknown, out.Class, describe(out))
+	require.NotZero(x, out.HTTPStatus)
+	require.Equal(x, 1, x.executions(call.Key))
+	x.requireSends(call.Key, 2)
 }
 
-func replayBusy(t *testing.T, x *exam, call payments.Call) {
-	t.Helper()
+func replayBusy(x *exam, call payments.Call) {
+	x.Helper()
 	x.Sim.AddFault(stripesim.Fault{Fault: "reset_after_reused", KeyMatch: call.Key})
 	x.Sim.AddFault(stripesim.Fault{Fault: "in_use_409", KeyMatch: call.Key, Nth: 2})
-	out := x.gateway.Send(t.Context(), call)
-	require.Equal(t, payments.Busy, out.Class, describe(out))
-	require.Equal(t, 1, x.executions(call.Key))
+	out := x.gateway.Send(x.Context(), call)
+	require.Equal(x, payments.Busy, out.Class, describe(out))
+	require.Equal(x, 1, x.executions(call.Key))
 }

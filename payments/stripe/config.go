@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"net/url"
@@ -77,5 +78,9 @@ func (c Config) transport() *http.Transport {
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
 	t.ForceAttemptHTTP2 = false
+	t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{} // a copied transport may have learned HTTP/2
+	if t.TLSClientConfig != nil {
+		t.TLSClientConfig.NextProtos = []string{"http/1.1"} // and offers it in the handshake
+	}
 	return t
 }
