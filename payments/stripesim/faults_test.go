@@ -180,6 +180,7 @@ func TestPartial500RollsForward(t *testing.T) {
 		require.Equal(t, "succeeded", b.status(t, id))
 		require.Equal(t, []string{"succeeded"}, b.charges())
 		require.Equal(t, http.StatusInternalServerError, b.confirm(t, id, "k").status, "the stored answer never changes")
+		require.Equal(t, "payment_intent_unexpected_state", b.confirm(t, id, "k2").errorField("code"), "429 left the key free")
 	})
 	t.Run("by itself after delay_ms", func(t *testing.T) {
 		t.Parallel()
