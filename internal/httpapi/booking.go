@@ -1,0 +1,47 @@
+package httpapi
+
+import (
+	"holdfast/domain"
+	"holdfast/payments"
+)
+
+// Booking is a booking as the API shows it. The accepting transaction writes the same document for a new booking
+// (migrations, accept_booking): members, formats and all.
+type Booking struct {
+	ID            domain.BookingID     `json:"id" format:"uuid"`
+	Status        domain.BookingStatus `json:"status" enum:"held,confirmed,ending,expired,cancelled,failed" doc:"held: the slot waits for its money. ending: the slot is still taken until the payment provider proves that no money can move. expired, cancelled, failed: over."`
+	EndingReason  domain.EndingReason  `json:"ending_reason,omitempty" enum:"expire,cancel,refuse,doubt" doc:"Why it is ending, or has ended."`
+	ResourceID    domain.ResourceID    `json:"resource_id" format:"uuid"`
+	Start         domain.Instant       `json:"start" format:"date-time" doc:"The first moment; UTC, like every time here."`
+	End           domain.Instant       `json:"end" format:"date-time" doc:"The first moment after it."`
+	Quantity      int                  `json:"quantity" doc:"How many places."`
+	Total         domain.Money         `json:"total" doc:"Minor units: 2500 is 25.00 EUR, but 2500 JPY."`
+	Customer      customer             `json:"customer"`
+	Metadata      map[string]string    `json:"metadata" doc:"Your own notes, as they came."`
+	HoldExpiresAt domain.Instant       `json:"hold_expires_at" format:"date-time" doc:"The earliest moment at which an unpaid slot is released."`
+	Payment       Payment              `json:"payment"`
+	CreatedAt     domain.Instant       `json:"created_at" format:"date-time"`
+	EndedAt       *domain.Instant      `json:"ended_at,omitempty" format:"date-time"`
+}
+
+// Payment is a booking's payment as its owner sees it.
+type Payment struct {
+	Status      domain.PaymentStatus `json:"status" enum:"pending,processing,requires_action,declined,in_doubt,succeeded,canceled,refused" doc:"in_doubt: the provider's answer was lost, and the provider is being asked."`
+	DeclineCode string               `json:"decline_code,omitempty" doc:"Why the newest card was declined, in the provider's words."`
+}
+
+func showBooking(v payments.View) Booking {
+	b := v.Booking
+	metadata := b.Metadata
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	return Booking{
+		ID: b.ID, Status: b.Status, EndingReason: b.EndingReason, ResourceID: b.ResourceID,
+		Start: domain.Instant(b.Start), End: domain.Instant(b.End), Quantity: b.Quantity, Total: b.Total,
+		Customer: customer{Name: b.CustomerName, Email: b.CustomerEmail}, Metadata: metadata,
+		HoldExpiresAt: domain.Instant(b.HoldExpiresAt),
+		Payment:       Payment{Status: v.Payment.Status, DeclineCode: v.Payment.DeclineCode},
+		CreatedAt:     domain.Instant(b.CreatedAt), EndedAt: (*domain.Instant)(b.EndedAt),
+	}
+}

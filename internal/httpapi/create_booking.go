@@ -1,0 +1,58 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"holdfast/domain"
+	"holdfast/internal/bookings"
+)
+
+// Accepter decides booking requests, each (client, key) once.
+type Accepter interface {
+	Accept(ctx context.Context, client domain.ClientID, key string, r bookings.Request) (bookings.Response, error)
+}
+
+type createBookingInput struct {
+	RawBody []byte `contentType:"application/json"` // huma's own reading of JSON is more lenient than the contract
+}
+
+type createBookingOutput struct {
+	Status      int
+	ContentType string `header:"Content-Type" hidden:"true"`
+	Location    string `header:"Location" doc:"Where the booking is."`
+	Replayed    string `header:"Idempotency-Replayed" doc:"true if this is the stored answer of an earlier request."`
+	KeyExpires  string `header:"Idempotency-Key-Expires" doc:"Until when this answer is kept and replayed, RFC 3339."`
+	Body        []byte
+}
+
+// createBooking takes a booking request that has passed the gate: decode, validate, accept, answer. What was decided
+// is written byte for byte as it was stored, a refusal of the business included.
+func (s *Server) createBooking(ctx context.Context, x *exchange, in *createBookingInput) (*createBookingOutput, error) {
+	request, err := decodeBooking(in.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	decided, err := s.config.Bookings.Accept(ctx, x.principal.ClientID, x.key, request)
+	if errors.Is(err, domain.ErrNotFound) {
+		return nil, newProblem(CodeResourceNotFound, "There is no resource with this id.",
+			Fault{Location: "body.resource_id", Message: "there is no such resource"})
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &createBookingOutput{
+		Status: decided.Status, ContentType: "application/json", Location: decided.Location,
+		KeyExpires: decided.KeyExpires.UTC().Format(time.RFC3339), Body: decided.Body,
+	}
+	if decided.Status >= 400 {
+		out.ContentType = problemContentType
+	}
+	if decided.Replayed {
+		out.Replayed, x.replayed = "true", true
+	}
+	x.booking = decided.Location[strings.LastIndexByte(decided.Location, '/')+1:]
+	return out, nil
+}

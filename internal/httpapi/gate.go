@@ -1,0 +1,129 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"holdfast/domain"
+	"holdfast/internal/clients"
+)
+
+// maxBody is the longest body that is read, in bytes.
+const maxBody = 64 << 10
+
+// Authenticator finds out who holds a token.
+type Authenticator interface {
+	Authenticate(ctx context.Context, token domain.Secret) (clients.Principal, error)
+}
+
+// check is one step of the gate. It returns the refusal, or nil to let the request pass.
+type check func(w http.ResponseWriter, r *http.Request, x *exchange) error
+
+// gate puts checks before an operation, in this order.
+func (s *Server) gate(checks ...check) huma.Middlewares {
+	return huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
+		r, w := humago.Unwrap(ctx)
+		for _, passes := range checks {
+			if err := passes(w, r, exchangeOf(r.Context())); err != nil {
+				s.refuse(w, r, err)
+				return
+			}
+		}
+		next(ctx)
+	}}
+}
+
+// authenticated asks for a valid token.
+func (s *Server) authenticated(_ http.ResponseWriter, r *http.Request, x *exchange) error {
+	token, ok := bearer(r.Header)
+	if !ok {
+		return clients.ErrUnauthenticated
+	}
+	principal, err := s.config.Clients.Authenticate(r.Context(), token)
+	if err != nil {
+		return err
+	}
+	x.principal = principal
+	return nil
+}
+
+// bearer takes the token out of the one Authorization header. Two of them could be two callers.
+func bearer(h http.Header) (domain.Secret, bool) {
+	values := h.Values("Authorization")
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
+	return domain.Secret(strings.TrimSpace(token)), ok && strings.EqualFold(scheme, "Bearer")
+}
+
+// allowed asks for a scope.
+func allowed(scope clients.Scope) check {
+	return func(_ http.ResponseWriter, _ *http.Request, x *exchange) error {
+		if x.principal.Can(scope) {
+			return nil
+		}
+		return newProblem(CodeForbidden, "The token needs the scope "+string(scope)+".").
+			with("WWW-Authenticate", `Bearer realm="holdfast", error="insufficient_scope", scope="`+string(scope)+`"`)
+	}
+}
+
+// keyed asks for one idempotency key. Two headers would be two keys for one intention.
+func keyed(_ http.ResponseWriter, r *http.Request, x *exchange) (err error) {
+	values := r.Header.Values("Idempotency-Key")
+	switch len(values) {
+	case 0:
+		return domain.ErrKeyMissing
+	case 1:
+		x.key, err = domain.ParseKey(values[0])
+		return err
+	default:
+		return domain.ErrKeyMalformed
+	}
+}
+
+// withJSON reads the whole body, which must say that it is JSON and must not be too long, whether it announces its
+// length or not.
+func withJSON(w http.ResponseWriter, r *http.Request, _ *exchange) error {
+	if !saysJSON(r.Header) {
+		return newProblem(CodeUnsupportedMediaType, "Send the body as Content-Type: application/json, in UTF-8 and not compressed.")
+	}
+	tooLarge := newProblem(CodeBodyTooLarge, "A body of more than 64 KiB is not read.")
+	if r.ContentLength > maxBody {
+		return tooLarge.with("Connection", "close") // rather than reading the rest
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		var limit *http.MaxBytesError
+		var network net.Error
+		switch {
+		case errors.As(err, &limit):
+			return tooLarge
+		case errors.As(err, &network) && network.Timeout():
+			return newProblem(CodeRequestTimeout, "The body did not arrive in time.").with("Connection", "close")
+		default:
+			return malformed("the body ended before its announced length")
+		}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+func saysJSON(h http.Header) bool {
+	types := h.Values("Content-Type")
+	if len(types) != 1 || h.Get("Content-Encoding") != "" {
+		return false
+	}
+	mediaType, params, err := mime.ParseMediaType(types[0])
+	charset, given := params["charset"]
+	return err == nil && mediaType == "application/json" && (!given || strings.EqualFold(charset, "utf-8"))
+}

@@ -1,0 +1,36 @@
+package httpapi
+
+import (
+	"context"
+
+	"holdfast/domain"
+	"holdfast/payments"
+)
+
+// Viewer shows a client's own booking; any other is domain.ErrNotFound.
+type Viewer interface {
+	View(ctx context.Context, client domain.ClientID, id domain.BookingID) (payments.View, error)
+}
+
+type getBookingInput struct {
+	ID string `path:"id" doc:"The booking's id."`
+}
+
+type getBookingOutput struct {
+	Body Booking
+}
+
+// getBooking shows one booking. An id that cannot be one, one that does not exist and one of another client's booking
+// are answered alike.
+func (s *Server) getBooking(ctx context.Context, x *exchange, in *getBookingInput) (*getBookingOutput, error) {
+	id, err := domain.ParseID[domain.BookingID](in.ID)
+	if err != nil {
+		return nil, domain.ErrNotFound
+	}
+	x.booking = id.String()
+	view, err := s.config.Payments.View(ctx, x.principal.ClientID, id)
+	if err != nil {
+		return nil, err
+	}
+	return &getBookingOutput{Body: showBooking(view)}, nil
+}

@@ -1,0 +1,211 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+const apiVersion = "1.0.0"
+
+const overview = `Holdfast takes a booking and the money for it. It decides each intention once, however often it is sent.
+
+# Idempotency
+
+Every POST under /v1 but the payment provider's webhook needs an Idempotency-Key header.
+
+- A key is 1 to 255 visible ASCII characters, bare or as a quoted string; both forms name the same key. Missing: 400 idempotency_key_missing. Anything else, and more than one header: 400 idempotency_key_malformed. A random UUID per intention is a good key.
+- One key, one intention. A changed booking is a new intention and needs a new key. Two keys are two intentions, even with equal parameters.
+- A key belongs to your client, the method and the path. Other clients' keys never meet yours.
+- Same key, same parameters: the stored status, body and Location, byte for byte, with Idempotency-Replayed: true. The order of members, white space and the way an instant is written make no difference.
+- Same key, other parameters: 422 idempotency_key_reused.
+- Same key while the first request is still running: waits up to 2 seconds, then 409 request_in_progress with Retry-After. That is no evidence that there is no booking.
+- Stored and replayed is what was decided: the booking, or slot_unavailable or price_changed. A late duplicate of a refused request never turns into a booking.
+- Not stored are refusals before that (400, 401, 403, 404, 408, 413, 415, 422) and all that passes (409 request_in_progress, 5xx). Send the same request again, with the same key.
+- After a lost connection, a time-out or a 5xx, always send the same request again with the same key: you get the booking that was made, or make it now.
+- Answers are kept at least until Idempotency-Key-Expires, 24 hours by default. After it the same key answers 409 idempotency_key_expired with the booking's Location. There is never a second booking.
+
+# Money, time and errors
+
+Amounts are whole minor units with an ISO 4217 code: 2500 EUR is 25.00 euros, 2500 JPY is 2500 yen. The price comes from the resource; send expected_total to be refused (409 price_changed) if it is not what you have shown.
+
+Instants are RFC 3339. Requests must give an offset; answers are in UTC with microseconds. Bookings are half-open: the end is the first moment after.
+
+Every refusal is an RFC 9457 problem document (application/problem+json) with a stable code. Answers carry X-Request-Id: quote it when you ask us.`
+
+// describe begins the OpenAPI document.
+func (s *Server) describe() huma.Config {
+	return humaConfig(&huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info:    &huma.Info{Title: "Holdfast", Version: apiVersion, Description: overview},
+		Tags: []*huma.Tag{
+			{Name: "Bookings", Description: "Take a booking, and look at it."},
+			{Name: "Resources", Description: "What can be booked."},
+			{Name: "Health", Description: "For load balancers and supervisors."},
+		},
+		Components: &huma.Components{
+			Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+			SecuritySchemes: map[string]*huma.SecurityScheme{
+				"token": {Type: "http", Scheme: "bearer", Description: "An API token, hf_…, with the scope that the operation names."},
+			},
+		},
+	})
+}
+
+func describeCreateBooking(gate huma.Middlewares) huma.Operation {
+	op := scoped(huma.Operation{
+		OperationID: "create-booking", Method: http.MethodPost, Path: "/v1/bookings", Tags: []string{"Bookings"},
+		Summary: "Take a booking",
+		Description: "Needs the scope bookings:write and an Idempotency-Key; see the rules above. Holds the slot and begins the payment. " +
+			"201 tells that the slot is held, not that it is paid: look at the booking until payment.status is succeeded or the booking has ended.",
+		Parameters: []*huma.Param{{
+			Name: "Idempotency-Key", In: "header", Required: true, Example: "8e03978e-40d5-43dd-bc93-6894a57f9324",
+			Description: "Names this intention: 1 to 255 visible ASCII characters, bare or as a quoted string. The same key is never booked twice.",
+			Schema:      &huma.Schema{Type: huma.TypeString},
+		}},
+		DefaultStatus:    http.StatusCreated,
+		SkipValidateBody: true, // decodeBooking does
+		Responses: map[string]*huma.Response{"201": {
+			Description: "The slot is held.",
+			Content:     map[string]*huma.MediaType{"application/json": {Schema: reference("Booking")}},
+		}},
+	}, CodeMalformedJSON, CodeKeyMissing, CodeKeyMalformed, CodeRequestTimeout, CodeSlotUnavailable, CodePriceChanged,
+		CodeRequestInProgress, CodeKeyExpired, CodeBodyTooLarge, CodeUnsupportedMediaType, CodeValidationFailed, CodeKeyReused,
+		CodeAmountTooSmall, CodeAmountTooLarge, CodeResourceNotFound)
+	op.Middlewares = gate
+	return op
+}
+
+func describeGetBooking(gate huma.Middlewares) huma.Operation {
+	op := scoped(huma.Operation{
+		OperationID: "get-booking", Method: http.MethodGet, Path: "/v1/bookings/{id}", Tags: []string{"Bookings"},
+		Summary:     "Look at a booking",
+		Description: "Needs the scope bookings:read. Another client's booking is answered like one that does not exist.",
+	}, CodeNotFound, CodeValidationFailed)
+	op.Middlewares = gate
+	return op
+}
+
+func describeListResources(gate huma.Middlewares) huma.Operation {
+	op := scoped(huma.Operation{
+		OperationID: "list-resources", Method: http.MethodGet, Path: "/v1/resources", Tags: []string{"Resources"},
+		Summary: "List what can be booked", Description: "Needs the scope bookings:read. The oldest first.",
+	}, CodeValidationFailed)
+	op.Middlewares = gate
+	return op
+}
+
+func describeGetResource(gate huma.Middlewares) huma.Operation {
+	op := scoped(huma.Operation{
+		OperationID: "get-resource", Method: http.MethodGet, Path: "/v1/resources/{id}", Tags: []string{"Resources"},
+		Summary: "Look at a resource", Description: "Needs the scope bookings:read.",
+	}, CodeNotFound, CodeValidationFailed)
+	op.Middlewares = gate
+	return op
+}
+
+func describeHealth() huma.Operation {
+	return refusing(huma.Operation{
+		OperationID: "health", Method: http.MethodGet, Path: "/healthz", Tags: []string{"Health"},
+		Summary: "Is the process alive?", Description: "Asks nothing of the database: one that is down is no reason to restart.",
+		SkipValidateParams: true, // probes may add a query
+	})
+}
+
+func describeReady() huma.Operation {
+	return refusing(huma.Operation{
+		OperationID: "ready", Method: http.MethodGet, Path: "/readyz", Tags: []string{"Health"},
+		Summary: "Should traffic be sent here?", Description: "Not while the process is about to stop, nor without a database that has this build's schema.",
+		SkipValidateParams: true,
+	}, CodeNotReady)
+}
+
+// scoped is an operation behind a token.
+func scoped(op huma.Operation, codes ...Code) huma.Operation {
+	op.Security = []map[string][]string{{"token": {}}}
+	return refusing(op, append(codes, CodeUnauthenticated, CodeForbidden, CodeBusy)...)
+}
+
+// refusing lists an operation's refusals: a response for each status, with the codes that it can have.
+func refusing(op huma.Operation, codes ...Code) huma.Operation {
+	if op.Responses == nil {
+		op.Responses = map[string]*huma.Response{}
+	}
+	for _, code := range append(codes, CodeMethodNotAllowed, CodeInternal) {
+		status := strconv.Itoa(kinds[code].status)
+		line := "`" + string(code) + "`: " + kinds[code].title + "."
+		if r := op.Responses[status]; r != nil {
+			r.Description += "\n" + line
+			continue
+		}
+		op.Responses[status] = &huma.Response{
+			Description: line,
+			Content:     map[string]*huma.MediaType{problemContentType: {Schema: reference("Problem")}},
+			Headers:     refusalHeaders(code),
+		}
+	}
+	return op
+}
+
+func refusalHeaders(code Code) map[string]*huma.Header {
+	text := func(says string) *huma.Header {
+		return &huma.Header{Description: says, Schema: &huma.Schema{Type: huma.TypeString}}
+	}
+	switch kinds[code].status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return map[string]*huma.Header{"WWW-Authenticate": text("What is asked for.")}
+	case http.StatusMethodNotAllowed:
+		return map[string]*huma.Header{"Allow": text("The methods that are allowed here.")}
+	case http.StatusServiceUnavailable:
+		return map[string]*huma.Header{"Retry-After": text("After how many seconds to send the same request again.")}
+	case http.StatusConflict:
+		return map[string]*huma.Header{
+			"Retry-After":          text("With request_in_progress: after how many seconds to send the same request again."),
+			"Location":             text("With idempotency_key_expired: the booking, if the key made one."),
+			"Idempotency-Replayed": text("true if this is the stored answer of an earlier request."),
+		}
+	default:
+		return nil
+	}
+}
+
+func reference(schema string) *huma.Schema {
+	return &huma.Schema{Ref: "#/components/schemas/" + schema}
+}
+
+// finish completes what huma has gathered from the types, and returns the document.
+func finish(document *huma.OpenAPI) ([]byte, error) {
+	schemas := document.Components.Schemas
+	schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
+	codes := make([]any, 0, len(kinds))
+	for _, code := range Codes() {
+		codes = append(codes, string(code))
+	}
+	schemas.Map()["Problem"].Properties["code"].Enum = codes
+	// huma registers its own error model with every operation; this API never answers with it.
+	delete(schemas.Map(), "ErrorModel")
+	delete(schemas.Map(), "ErrorDetail")
+
+	body := document.Paths["/v1/bookings"].Post.RequestBody
+	body.Description = "The booking. At most 64 KiB; members that are not listed, or given twice, are refused."
+	body.Content["application/json"].Schema = schemas.Schema(reflect.TypeFor[bookingRequest](), true, "BookingRequest")
+	schemas.Map()["BookingRequest"].Properties["metadata"].AdditionalProperties = &huma.Schema{
+		Type: huma.TypeString, MaxLength: pointer(maxMetadataValue),
+	}
+
+	text, err := json.Marshal(document)
+	if err != nil {
+		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
+	}
+	if strings.Contains(string(text), "ErrorModel") {
+		return nil, fmt.Errorf("the OpenAPI document still refers to huma's error model")
+	}
+	return text, nil
+}
+
+func pointer[T any](v T) *T { return &v }

@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Config is what the API needs. Durations of zero take their defaults.
+type Config struct {
+	Clients   Authenticator
+	Bookings  Accepter
+	Catalogue Catalogue
+	Payments  Viewer
+
+	Ready     func(ctx context.Context) error                        // nil: traffic can be taken; the error is logged, not shown
+	Transient func(err error) bool                                   // the database was busy or away: 503, not 500; default: never
+	Observe   func(route string, status int, duration time.Duration) // once per request, for metrics; default: nothing
+
+	RequestTimeout    time.Duration // for one request once its headers are read; default 10 s
+	ReadHeaderTimeout time.Duration // default 5 s
+	ReadTimeout       time.Duration // for headers and body; default 15 s
+	DrainDelay        time.Duration // between "not ready" and taking no more connections, for load balancers to notice; default 0
+	DrainTimeout      time.Duration // for requests in flight at the end; default 20 s
+}
+
+const (
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 16 << 10
+)
+
+// Server is the API. It is an http.Handler; Serve puts it on a listener.
+type Server struct {
+	config   Config
+	logger   *slog.Logger
+	now      func() time.Time
+	mux      *http.ServeMux
+	draining atomic.Bool
+}
+
+// New makes the API.
+func New(config Config, logger *slog.Logger) (*Server, error) {
+	if config.Transient == nil {
+		config.Transient = func(error) bool { return false }
+	}
+	if config.Observe == nil {
+		config.Observe = func(string, int, time.Duration) {}
+	}
+	for _, d := range []struct {
+		value *time.Duration
+		or    time.Duration
+	}{
+		{&config.RequestTimeout, 10 * time.Second},
+		{&config.ReadHeaderTimeout, 5 * time.Second},
+		{&config.ReadTimeout, 15 * time.Second},
+		{&config.DrainTimeout, 20 * time.Second},
+	} {
+		if *d.value <= 0 {
+			*d.value = d.or
+		}
+	}
+	s := &Server{config: config, logger: logger, now: clock, mux: http.NewServeMux()}
+	if err := s.register(); err != nil {
+		return nil, fmt.Errorf("set up the API: %w", err)
+	}
+	return s, nil
+}
+
+// ErrDrainTimeout says that requests were still running when the time to finish them was over, and were cut off. What
+// they had committed stays, and the same request sent again is answered with it.
+var ErrDrainTimeout = errors.New("requests were still running at the end of the drain time-out")
+
+// Serve answers requests on l until ctx ends, and then drains: first /readyz says 503, then no new connection is
+// taken, and requests in flight finish, within the drain time-out.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: s.config.ReadHeaderTimeout,
+		ReadTimeout:       s.config.ReadTimeout,
+		WriteTimeout:      s.config.ReadTimeout + s.config.RequestTimeout + 5*time.Second, // never cuts off an answer in time
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		// net/http logs what clients do to connections, with their addresses: worth a look, not a page.
+		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
+		// Requests in flight outlive the signal to stop.
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	err := s.drain(ctx, server, failed)
+	<-failed
+	return err
+}
+
+func (s *Server) drain(ctx context.Context, server *http.Server, failed chan error) error {
+	s.draining.Store(true)
+	delay := time.NewTimer(s.config.DrainDelay)
+	defer delay.Stop()
+	select {
+	case <-delay.C:
+	case err := <-failed: // the listener is gone already
+		failed <- err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.DrainTimeout)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(ErrDrainTimeout, server.Close())
+	}
+	return err
+}
+
+// clock measures how long requests take; the deadlines that matter are the database's.
+func clock() time.Time { return time.Now() }
