@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strings"
 
@@ -49,6 +50,7 @@ func IsUnavailable(err error) bool {
 	var dial *pgconn.ConnectError
 	var network net.Error
 	return errors.As(err, &dial) || errors.As(err, &network) || pgconn.Timeout(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, pgx.ErrNoRows) && pgconn.SafeToRetry(err)
 }
 
