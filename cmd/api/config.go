@@ -1,49 +1,44 @@
 package main
 
 import (
-	"context"
+	"net"
+	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"holdfast/domain"
-	"holdfast/internal/postgres"
+	"holdfast/internal/bookings"
+	"holdfast/internal/cli"
 )
 
-// commands is every sub-command with its flags. A flag's environment variable is in its tag "setting".
-type commands struct {
-	Serve    serveCommand     `cmd:"" help:"Serve the API."`
-	Migrate  migrateCommand   `cmd:"" help:"Bring the database to this build's schema."`
-	Token    tokenCommands    `cmd:"" help:"Make, list and revoke API tokens."`
-	Resource resourceCommands `cmd:"" help:"Make and list what can be booked."`
+// serving is what only serve has.
+type serving struct {
+	HTTPAddr             string        `default:"127.0.0.1:8080" help:"Where the API is served; nothing listens beyond loopback unless this says so." setting:"HTTP_ADDR"`
+	IdempotencyRetention time.Duration `default:"24h" help:"How long the answer to a key is kept and replayed; the key itself is kept for good." setting:"IDEMPOTENCY_RETENTION"`
+	RequestTimeout       time.Duration `default:"10s" help:"For one request, once its headers are read." setting:"REQUEST_TIMEOUT"`
+	BusyBudget           time.Duration `default:"4s" help:"Of that, for trying again where the database is busy." setting:"BUSY_BUDGET"`
+	ReadHeaderTimeout    time.Duration `default:"5s" help:"For a request's headers to arrive." setting:"READ_HEADER_TIMEOUT"`
+	ReadTimeout          time.Duration `default:"15s" help:"For a request's headers and body to arrive." setting:"READ_TIMEOUT"`
+	DrainDelay           time.Duration `default:"0s" help:"How long /readyz says no before connections are refused; give it a load balancer's probe interval." setting:"DRAIN_DELAY"`
 }
 
-// setEnvironment hands out what is read from the environment only.
-func (c *commands) setEnvironment(getenv func(string) string) {
-	url := domain.Secret(getenv("DATABASE_URL"))
-	for _, d := range []*database{
-		&c.Serve.database, &c.Migrate.database, &c.Token.Create.database, &c.Token.List.database, &c.Token.Revoke.database,
-		&c.Resource.Create.database, &c.Resource.List.database,
+func (s *serving) configure(p *cli.Problems) {
+	if _, _, err := net.SplitHostPort(s.HTTPAddr); err != nil {
+		p.Add("HTTP_ADDR (--http-addr): %q is not an address such as 127.0.0.1:8080", s.HTTPAddr)
+	}
+	for name, d := range map[string]time.Duration{
+		"IDEMPOTENCY_RETENTION": s.IdempotencyRetention, "REQUEST_TIMEOUT": s.RequestTimeout, "BUSY_BUDGET": s.BusyBudget,
+		"READ_HEADER_TIMEOUT": s.ReadHeaderTimeout, "READ_TIMEOUT": s.ReadTimeout,
 	} {
-		d.url = url
+		if d <= 0 {
+			p.Add("%s: %s is not more than 0", name, d)
+		}
+	}
+	if s.BusyBudget > s.RequestTimeout {
+		p.Add("BUSY_BUDGET (%s) is more than REQUEST_TIMEOUT (%s)", s.BusyBudget, s.RequestTimeout)
+	}
+	if s.DrainDelay < 0 {
+		p.Add("DRAIN_DELAY: %s is less than 0", s.DrainDelay)
 	}
 }
 
-// database is where the rows are.
-type database struct {
-	url domain.Secret // DATABASE_URL; may hold a password, and so is never a flag
-}
-
-func (d *database) check(p *problems) {
-	if d.url == "" {
-		p.add("DATABASE_URL is not set; want postgres://user:password@host:port/database")
-		return
-	}
-	if _, err := pgxpool.ParseConfig(d.url.Reveal()); err != nil { // its text may quote the password
-		p.add("DATABASE_URL cannot be parsed; want postgres://user:password@host:port/database")
-	}
-}
-
-// open makes the small pool of a command that runs once.
-func (d *database) open(ctx context.Context) (*pgxpool.Pool, error) {
-	return postgres.Open(ctx, postgres.PoolConfig{URL: d.url.Reveal(), ApplicationName: "holdfast-api-cli", MaxConns: 2})
+func (s *serving) bookings() bookings.Config {
+	return bookings.Config{Retention: s.IdempotencyRetention, Budget: s.BusyBudget}
 }

@@ -2,16 +2,24 @@
 // are made.
 package main
 
-import (
-	"context"
-	"os"
-	"os/signal"
-	"syscall"
-)
+import "holdfast/internal/cli"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+// commands is every sub-command. A flag's environment variable is in its tag "setting".
+type commands struct {
+	Serve    serveCommand     `cmd:"" help:"Serve the API."`
+	Migrate  migrateCommand   `cmd:"" help:"Bring the database to this build's schema."`
+	Token    tokenCommands    `cmd:"" help:"Make, list and revoke API tokens."`
+	Resource resourceCommands `cmd:"" help:"Make and list what can be booked."`
 }
+
+func program() cli.Program {
+	return cli.Program{
+		Name: "api",
+		Description: `Takes a booking and the money for it, once.
+
+DATABASE_URL names the database, in the environment only, since it may hold a password: postgres://user:password@host:port/database`,
+		Root: &commands{},
+	}
+}
+
+func main() { program().Main() }

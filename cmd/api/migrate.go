@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	"holdfast/internal/cli"
 	"holdfast/migrations"
 )
 
 type migrateCommand struct {
-	database `kong:"-"`
+	Database cli.Database `kong:"-"`
 }
 
 // Help says more than the summary.
@@ -17,17 +18,26 @@ func (*migrateCommand) Help() string {
 		"A migration that fails leaves the earlier ones applied; run it again once the cause is gone."
 }
 
+// Configure reads the environment.
+func (c *migrateCommand) Configure(getenv func(string) string, p *cli.Problems) {
+	c.Database.Configure(getenv, p)
+}
+
 // Run applies what is missing.
-func (c *migrateCommand) Run(ctx context.Context, io streams) error {
-	applied, err := migrations.Up(ctx, c.url.Reveal())
+func (c *migrateCommand) Run(ctx context.Context, io cli.IO) error {
+	applied, err := migrations.Up(ctx, c.Database.URL.Reveal())
 	if err != nil {
 		return err
 	}
 	for _, m := range applied {
-		_, _ = fmt.Fprintf(io.out, "applied %04d %s\n", m.Version, m.Name)
+		name := m.Name
+		if name == "" {
+			name = "the job queue's tables" // River's, run by code instead of from a file
+		}
+		_, _ = fmt.Fprintf(io.Out, "applied %04d %s\n", m.Version, name)
 	}
 	if len(applied) == 0 {
-		_, _ = fmt.Fprintln(io.out, "up to date")
+		_, _ = fmt.Fprintln(io.Out, "up to date")
 	}
 	return nil
 }

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"holdfast/domain"
 	"holdfast/internal/bookings"
+	"holdfast/internal/cli"
 )
 
 type resourceCommands struct {
@@ -17,7 +20,7 @@ type resourceCommands struct {
 }
 
 type resourceCreateCommand struct {
-	database `kong:"-"`
+	Database cli.Database `kong:"-"`
 
 	Name        string        `required:"" placeholder:"NAME" help:"What people call it."`
 	TimeZone    string        `required:"" placeholder:"ZONE" help:"Where it is, as an IANA zone such as Europe/Berlin."`
@@ -27,6 +30,11 @@ type resourceCreateCommand struct {
 	Currency    string        `required:"" placeholder:"CODE" help:"ISO 4217, such as eur."`
 	Hold        time.Duration `default:"15m" setting:"HOLD" help:"How long a slot waits for its money (default ${default})."`
 	JSON        bool          `name:"json" help:"Print JSON, for scripts."`
+}
+
+// Configure reads the environment.
+func (c *resourceCreateCommand) Configure(getenv func(string) string, p *cli.Problems) {
+	c.Database.Configure(getenv, p)
 }
 
 type resource struct {
@@ -48,40 +56,43 @@ func show(r domain.Resource) resource {
 }
 
 // Run makes the resource.
-func (c *resourceCreateCommand) Run(ctx context.Context, io streams) error {
-	pool, err := c.open(ctx)
-	if err != nil {
+func (c *resourceCreateCommand) Run(ctx context.Context, io cli.IO) error {
+	var made domain.Resource
+	err := once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
+		made, err = bookings.New(pool, nil, bookings.Config{}).CreateResource(ctx, domain.Resource{
+			Name: c.Name, TimeZone: c.TimeZone, Places: c.Places, UnitMinutes: c.UnitMinutes,
+			Price: domain.Money{Amount: c.Price, Currency: strings.ToUpper(c.Currency)}, Hold: c.Hold,
+		})
 		return err
-	}
-	defer pool.Close()
-	made, err := bookings.New(pool, nil, bookings.Config{}).CreateResource(ctx, domain.Resource{
-		Name: c.Name, TimeZone: c.TimeZone, Places: c.Places, UnitMinutes: c.UnitMinutes,
-		Price: domain.Money{Amount: c.Price, Currency: strings.ToUpper(c.Currency)}, Hold: c.Hold,
 	})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(io.out, show(made))
+		return cli.PrintJSON(io.Out, show(made))
 	}
-	_, err = fmt.Fprintf(io.out, "made resource %s\n", made.ID)
+	_, err = fmt.Fprintf(io.Out, "made resource %s\n", made.ID)
 	return err
 }
 
 type resourceListCommand struct {
-	database `kong:"-"`
+	Database cli.Database `kong:"-"`
 
 	JSON bool `name:"json" help:"Print JSON, for scripts."`
 }
 
+// Configure reads the environment.
+func (c *resourceListCommand) Configure(getenv func(string) string, p *cli.Problems) {
+	c.Database.Configure(getenv, p)
+}
+
 // Run lists the resources.
-func (c *resourceListCommand) Run(ctx context.Context, io streams) error {
-	pool, err := c.open(ctx)
-	if err != nil {
+func (c *resourceListCommand) Run(ctx context.Context, io cli.IO) error {
+	var found []domain.Resource
+	err := once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
+		found, err = bookings.New(pool, nil, bookings.Config{}).Resources(ctx)
 		return err
-	}
-	defer pool.Close()
-	found, err := bookings.New(pool, nil, bookings.Config{}).Resources(ctx)
+	})
 	if err != nil {
 		return err
 	}
@@ -90,10 +101,10 @@ func (c *resourceListCommand) Run(ctx context.Context, io streams) error {
 		for _, r := range found {
 			shown = append(shown, show(r))
 		}
-		return printJSON(io.out, map[string]any{"resources": shown})
+		return cli.PrintJSON(io.Out, map[string]any{"resources": shown})
 	}
 	if len(found) == 0 {
-		_, err := fmt.Fprintln(io.out, "There are no resources yet. Make one:\n"+
+		_, err := fmt.Fprintln(io.Out, "There are no resources yet. Make one:\n"+
 			"  api resource create --name \"Court 1\" --time-zone Europe/Berlin --unit-minutes 60 --price 2500 --currency eur")
 		return err
 	}
@@ -103,5 +114,5 @@ func (c *resourceListCommand) Run(ctx context.Context, io streams) error {
 			r.ID.String(), r.Name, r.TimeZone, strconv.Itoa(r.Places), strconv.Itoa(r.UnitMinutes) + " min", r.Price.String(), r.Hold.String(),
 		})
 	}
-	return printTable(io.out, []string{"ID", "NAME", "ZONE", "PLACES", "UNIT", "PRICE (MINOR UNITS)", "HOLD"}, rows)
+	return cli.PrintTable(io.Out, []string{"ID", "NAME", "ZONE", "PLACES", "UNIT", "PRICE (MINOR UNITS)", "HOLD"}, rows)
 }

@@ -3,11 +3,117 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"holdfast/internal/bookings"
+	"holdfast/internal/cli"
+	"holdfast/internal/clients"
+	"holdfast/internal/httpapi"
+	"holdfast/internal/postgres"
+	"holdfast/internal/telemetry"
+	"holdfast/migrations"
+	"holdfast/outbox"
+	"holdfast/payments"
 )
 
 type serveCommand struct {
-	database `kong:"-"`
+	Database cli.Database `kong:"-"`
+	Serving  serving      `embed:""`
+	Pool     cli.Pool     `embed:""`
+	Service  cli.Service  `embed:""`
 }
 
-// Run serves.
-func (c *serveCommand) Run(context.Context, streams) error { return errors.New("not yet") }
+// Help says more than the summary.
+func (*serveCommand) Help() string {
+	return "Answers until SIGTERM or SIGINT, then drains: /readyz says no, no new connection is taken, requests in flight finish within the " +
+		"drain time-out, and it exits 0. A request that is cut off can be sent again with its key. The customer's documentation is served at /docs."
+}
+
+// Configure reads the environment and checks all settings.
+func (c *serveCommand) Configure(getenv func(string) string, p *cli.Problems) {
+	c.Database.Configure(getenv, p)
+	c.Serving.configure(p)
+	c.Pool.Configure(getenv, p)
+}
+
+// Run serves until ctx ends.
+func (c *serveCommand) Run(ctx context.Context, io cli.IO) error {
+	logger := telemetry.NewLogger(io.Err, c.Service.LogLevel, "api")
+	pool, err := c.Pool.Open(ctx, c.Database, "holdfast-api")
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	waker := outbox.NewWaker(pool, logger)
+	defer waker.Close()
+	registry := telemetry.NewRegistry()
+	api, err := c.build(pool, waker, newMetrics(registry, pool), logger)
+	if err != nil {
+		return err
+	}
+	stopMetrics, err := telemetry.Serve(ctx, c.Service.MetricsAddr, telemetry.Handler(registry, readiness(api)), logger)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Serving.HTTPAddr)
+	if err != nil {
+		return fmt.Errorf("listen on HTTP_ADDR: %w", err)
+	}
+	if err := api.Ready(ctx); err != nil { // it may become ready yet: /readyz keeps traffic away until then
+		logger.WarnContext(ctx, "not ready yet", "error", err.Error())
+	}
+	logger.InfoContext(ctx, "listening", "http_addr", listener.Addr().String(), "metrics_addr", c.Service.MetricsAddr)
+	err = api.Serve(ctx, listener)
+	logger.InfoContext(context.WithoutCancel(ctx), "stopped")
+	return err
+}
+
+func (c *serveCommand) build(pool *pgxpool.Pool, waker *outbox.Waker, m *metrics, logger *slog.Logger) (*httpapi.Server, error) {
+	service := bookings.New(pool, waker, c.Serving.bookings())
+	version, err := migrations.Version()
+	if err != nil {
+		return nil, err
+	}
+	return httpapi.New(httpapi.Config{
+		Clients: clients.New(pool), Bookings: service, Catalogue: service,
+		// This process only shows payments; it holds no key of the provider and could not send.
+		Payments:       payments.New(pool, nil, waker, payments.Config{}, logger),
+		Ready:          func(ctx context.Context) error { return schemaReady(ctx, pool, version) },
+		Transient:      func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
+		Observe:        m.observe,
+		RequestTimeout: c.Serving.RequestTimeout, ReadHeaderTimeout: c.Serving.ReadHeaderTimeout, ReadTimeout: c.Serving.ReadTimeout,
+		DrainDelay: c.Serving.DrainDelay, DrainTimeout: c.Service.DrainTimeout,
+	}, logger)
+}
+
+// schemaReady asks for a schema that is at least as new as this build; a newer one is compatible with the build before it.
+func schemaReady(ctx context.Context, pool *pgxpool.Pool, want int64) error {
+	have, err := migrations.Current(ctx, pool)
+	if postgres.State(err) == undefinedTable {
+		return errNoSchema
+	}
+	if err != nil {
+		return err
+	}
+	if have < want {
+		return fmt.Errorf("the schema has version %d, and this build needs %d; run: api migrate", have, want)
+	}
+	return nil
+}
+
+// readiness says what is missing, and nothing of why: anybody may read it.
+func readiness(api *httpapi.Server) telemetry.Ready {
+	return func(ctx context.Context) error {
+		err := api.Ready(ctx)
+		var p *httpapi.Problem
+		if errors.As(err, &p) {
+			return errors.New(p.Detail)
+		}
+		return err
+	}
+}

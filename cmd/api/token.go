@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"holdfast/domain"
+	"holdfast/internal/cli"
 	"holdfast/internal/clients"
 )
 
@@ -17,13 +20,24 @@ type tokenCommands struct {
 }
 
 type tokenCreateCommand struct {
-	database `kong:"-"`
+	Database cli.Database `kong:"-"`
 
 	Client    string        `required:"" placeholder:"NAME" help:"The client that the token acts for; made if it does not exist. Clients do not see each other's bookings."`
 	Scope     []string      `required:"" placeholder:"SCOPE" help:"What the token allows: bookings:read, bookings:write, finance, operator."`
 	ExpiresIn time.Duration `default:"2160h" help:"How long it is valid, at most ten years (default ${default}, 90 days)."`
 	Label     string        `placeholder:"TEXT" help:"A note of your own, such as where the token is used."`
 	JSON      bool          `name:"json" help:"Print JSON, for scripts."`
+
+	scopes []clients.Scope
+}
+
+// Configure reads the environment and checks the scopes.
+func (c *tokenCreateCommand) Configure(getenv func(string) string, p *cli.Problems) {
+	c.Database.Configure(getenv, p)
+	var err error
+	if c.scopes, err = clients.ParseScopes(c.Scope); err != nil {
+		p.Add("--scope: %s", err)
+	}
 }
 
 type createdToken struct {
@@ -36,35 +50,35 @@ type createdToken struct {
 }
 
 // Run makes the token.
-func (c *tokenCreateCommand) Run(ctx context.Context, io streams) error {
-	scopes, err := clients.ParseScopes(c.Scope)
-	if err != nil {
+func (c *tokenCreateCommand) Run(ctx context.Context, io cli.IO) error {
+	var made clients.Created
+	err := once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
+		made, err = clients.New(pool).Create(ctx, c.Client, c.scopes, c.Label, c.ExpiresIn)
 		return err
-	}
-	pool, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	made, err := clients.New(pool).Create(ctx, c.Client, scopes, c.Label, c.ExpiresIn)
+	})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(io.out, createdToken{
+		return cli.PrintJSON(io.Out, createdToken{
 			Token: made.Token.Reveal(), ID: made.ID, ClientID: made.ClientID, Client: made.Client, Scopes: made.Scopes,
 			ExpiresAt: domain.Instant(made.ExpiresAt),
 		})
 	}
-	_, err = fmt.Fprintf(io.out, "%s\n\nKeep it now: it is not stored and cannot be shown again.\nclient   %s\nscopes   %s\nexpires  %s\nrevoke   api token revoke %s\n",
-		made.Token.Reveal(), printable(made.Client), join(made.Scopes), day(made.ExpiresAt), made.ID)
+	_, err = fmt.Fprintf(io.Out, "%s\n\nKeep it now: it is not stored and cannot be shown again.\nclient   %s\nscopes   %s\nexpires  %s\nrevoke   api token revoke %s\n",
+		made.Token.Reveal(), cli.Printable(made.Client), join(made.Scopes), day(made.ExpiresAt), made.ID)
 	return err
 }
 
 type tokenListCommand struct {
-	database `kong:"-"`
+	Database cli.Database `kong:"-"`
 
 	JSON bool `name:"json" help:"Print JSON, for scripts."`
+}
+
+// Configure reads the environment.
+func (c *tokenListCommand) Configure(getenv func(string) string, p *cli.Problems) {
+	c.Database.Configure(getenv, p)
 }
 
 type listedToken struct {
@@ -80,13 +94,12 @@ type listedToken struct {
 }
 
 // Run lists the tokens.
-func (c *tokenListCommand) Run(ctx context.Context, io streams) error {
-	pool, err := c.open(ctx)
-	if err != nil {
+func (c *tokenListCommand) Run(ctx context.Context, io cli.IO) error {
+	var tokens []clients.Token
+	err := once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
+		tokens, err = clients.New(pool).List(ctx)
 		return err
-	}
-	defer pool.Close()
-	tokens, err := clients.New(pool).List(ctx)
+	})
 	if err != nil {
 		return err
 	}
@@ -98,53 +111,53 @@ func (c *tokenListCommand) Run(ctx context.Context, io streams) error {
 				CreatedAt: domain.Instant(t.CreatedAt), ExpiresAt: domain.Instant(t.ExpiresAt), RevokedAt: (*domain.Instant)(t.RevokedAt),
 			})
 		}
-		return printJSON(io.out, map[string]any{"tokens": listed})
+		return cli.PrintJSON(io.Out, map[string]any{"tokens": listed})
 	}
 	if len(tokens) == 0 {
-		_, err := fmt.Fprintln(io.out, "There are no tokens yet. Make one:\n  api token create --client NAME --scope bookings:write,bookings:read")
+		_, err := fmt.Fprintln(io.Out, "There are no tokens yet. Make one:\n  api token create --client NAME --scope bookings:write,bookings:read")
 		return err
 	}
 	rows := make([][]string, 0, len(tokens))
 	for _, t := range tokens {
 		rows = append(rows, []string{t.ID.String(), string(t.Status), t.Client, join(t.Scopes), day(t.ExpiresAt), t.Label})
 	}
-	return printTable(io.out, []string{"ID", "STATUS", "CLIENT", "SCOPES", "EXPIRES", "LABEL"}, rows)
+	return cli.PrintTable(io.Out, []string{"ID", "STATUS", "CLIENT", "SCOPES", "EXPIRES", "LABEL"}, rows)
 }
 
 type tokenRevokeCommand struct {
-	database `kong:"-"`
+	Database cli.Database `kong:"-"`
 
 	ID   string `arg:"" help:"The token's id, as create and list show it; not the token itself."`
 	JSON bool   `name:"json" help:"Print JSON, for scripts."`
 }
 
-func (c *tokenRevokeCommand) check(p *problems) {
-	c.database.check(p)
+// Configure reads the environment and checks the argument.
+func (c *tokenRevokeCommand) Configure(getenv func(string) string, p *cli.Problems) {
+	c.Database.Configure(getenv, p)
 	if _, err := domain.ParseID[clients.TokenID](c.ID); err != nil {
 		// The argument itself is not repeated: it may be the token.
-		p.add("the argument is not a token's id; see: api token list")
+		p.Add("the argument is not a token's id; see: api token list")
 	}
 }
 
 // Run revokes the token.
-func (c *tokenRevokeCommand) Run(ctx context.Context, io streams) error {
+func (c *tokenRevokeCommand) Run(ctx context.Context, io cli.IO) error {
 	id, err := domain.ParseID[clients.TokenID](c.ID)
 	if err != nil {
 		return err
 	}
-	pool, err := c.open(ctx)
-	if err != nil {
+	var at time.Time
+	err = once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
+		at, err = clients.New(pool).Revoke(ctx, id)
 		return err
-	}
-	defer pool.Close()
-	at, err := clients.New(pool).Revoke(ctx, id)
+	})
 	if err != nil {
 		return fmt.Errorf("token %s: %w", id, err)
 	}
 	if c.JSON {
-		return printJSON(io.out, map[string]any{"id": id, "revoked_at": domain.Instant(at)})
+		return cli.PrintJSON(io.Out, map[string]any{"id": id, "revoked_at": domain.Instant(at)})
 	}
-	_, err = fmt.Fprintf(io.out, "revoked %s at %s\n", id, domain.Instant(at))
+	_, err = fmt.Fprintf(io.Out, "revoked %s at %s\n", id, domain.Instant(at))
 	return err
 }
 
