@@ -1,0 +1,148 @@
+package outbox
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/domain"
+)
+
+// TestStuckIsWhatNeedsAttention (G5): each way to be stuck is found and named, and what is on its way is not.
+func TestStuckIsWhatNeedsAttention(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		spoil  string
+		stuck  bool
+		reason string
+	}{
+		"on its way":  {`SELECT $1::uuid`, false, "on its way"},
+		"tried again": {`UPDATE outbox SET last_error = 'provider busy' WHERE id = $1`, false, "tried again soon: provider busy"},
+		"parked":      {`UPDATE outbox SET status = 'parked', last_error = 'wrong account' WHERE id = $1`, true, "parked until a person replays it: wrong account"},
+		"in doubt":    {`UPDATE outbox SET status = 'in_doubt' WHERE id = $1`, true, "in doubt; the reconciler"},
+		"late":        {`UPDATE outbox SET created_at = now() - interval '6 minutes' WHERE id = $1`, true, "late"},
+		"no live job": {`DELETE FROM river_job WHERE id = (SELECT job_id FROM outbox WHERE id = $1)`, true, "no live job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			made := b.book(t)
+			b.exec(t, test.spoil, made.charge)
+			shown, err := Show(t.Context(), b.pool, made.charge)
+			require.NoError(t, err)
+			require.Equal(t, test.stuck, shown.Effect.Stuck)
+			require.Contains(t, shown.Effect.Reason, test.reason)
+			require.Len(t, shown.Others, 1)
+			require.Equal(t, made.held, shown.Others[0].ID)
+			require.False(t, shown.Others[0].Stuck, "a held event has no job of its own: %s", shown.Others[0].Reason)
+			page, err := List(t.Context(), b.pool, Filter{Stuck: true})
+			require.NoError(t, err)
+			require.Equal(t, test.stuck, len(page.Rows) == 1)
+		})
+	}
+}
+
+// TestEventBehindAParkedOneIsStuck (G6, incident 10).
+func TestEventBehindAParkedOneIsStuck(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := b.book(t)
+	behind := b.event(t, made.booking, domain.EventConfirmed)
+	b.exec(t, `UPDATE outbox SET status = 'parked' WHERE id = $1`, made.held)
+	b.exec(t, `DELETE FROM river_job WHERE kind = 'publish'`)
+	shown, err := Show(t.Context(), b.pool, behind)
+	require.NoError(t, err)
+	require.True(t, shown.Effect.Stuck)
+	require.Contains(t, shown.Effect.Reason, "earlier event")
+}
+
+// TestListPages: every row once, whatever the page size, finished ones only when asked for.
+func TestListPages(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for i := range 10 {
+		made := b.book(t)
+		if i%3 == 0 {
+			b.exec(t, `UPDATE outbox SET status = 'done', finished_at = now() WHERE id = $1`, made.charge)
+		}
+		if i%3 == 1 {
+			b.exec(t, `UPDATE outbox SET status = 'in_doubt' WHERE id = $1`, made.charge)
+		}
+	}
+	for filter, want := range map[Filter]int{
+		{}:                                  16,
+		{Kind: domain.EffectCharge}:         6,
+		{Status: domain.EffectInDoubt}:      3,
+		{Status: domain.EffectDone}:         4,
+		{Stuck: true}:                       3,
+		{Status: domain.EffectNotNeeded}:    0,
+		{Kind: domain.EffectCancel}:         0,
+		{Stuck: true, Kind: "publish"}:      0,
+		{Status: "done", Kind: "publish"}:   0,
+		{Status: "pending", Kind: "charge"}: 3,
+	} {
+		for _, size := range []int{1, 3, 100} {
+			t.Run(fmt.Sprintf("%+v by %d", filter, size), func(t *testing.T) {
+				t.Parallel()
+				seen := map[domain.EffectID]bool{}
+				filter := filter // its own cursor
+				filter.Limit = size
+				for {
+					page, err := List(t.Context(), b.pool, filter)
+					require.NoError(t, err)
+					require.LessOrEqual(t, len(page.Rows), size)
+					for _, r := range page.Rows {
+						require.False(t, seen[r.ID], "listed twice")
+						seen[r.ID] = true
+					}
+					if page.Next == "" {
+						break
+					}
+					filter.After = page.Next
+				}
+				require.Len(t, seen, want)
+			})
+		}
+	}
+}
+
+// TestListRefusesABadCursor: it must not be taken for the first page.
+func TestListRefusesABadCursor(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, after := range []string{"x", "!!", "e30x"} {
+		_, err := List(t.Context(), b.pool, Filter{After: after})
+		require.ErrorIs(t, err, ErrCursor)
+	}
+	_, err := Show(t.Context(), b.pool, domain.NewID[domain.EffectID]())
+	require.ErrorIs(t, err, domain.ErrNotFound)
+}
+
+// TestListReadsTheIndex: operators look when much is stuck. The first page must not sort a million rows.
+func TestListReadsTheIndex(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := b.book(t)
+	b.exec(t, `
+		INSERT INTO outbox (id, booking_id, kind, event_type, event_seq, status, due_at, created_at, finished_at, stream, stream_sequence)
+		SELECT gen_random_uuid(), $1, 'publish', 'confirmed', n, CASE WHEN n % 2 = 0 THEN 'done' ELSE 'in_doubt' END, now(), now(),
+		       CASE WHEN n % 2 = 0 THEN now() END, 'BOOKINGS', n
+		  FROM generate_series(2, 20000) AS n`, made.booking)
+	b.exec(t, `ANALYZE outbox`)
+	start := time.Now()
+	page, err := List(t.Context(), b.pool, Filter{Stuck: true, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, page.Rows, 10)
+	require.Less(t, time.Since(start), 5*time.Second)
+	rows, err := b.pool.Query(t.Context(), `
+		EXPLAIN SELECT id FROM outbox o
+		 WHERE o.status IN ('pending', 'in_doubt', 'parked') ORDER BY o.status, o.due_at, o.id LIMIT 10`)
+	require.NoError(t, err)
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(plan, "\n"), "outbox_unfinished_status_due_at_idx")
+}

@@ -1,0 +1,179 @@
+package outbox
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/domain"
+)
+
+// TestReplayByStatus (G7): what a replay means for each kind and status, with one row of audit for each accepted one
+// and none for a refused one. Money that is done is never done again.
+func TestReplayByStatus(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []domain.EffectKind{domain.EffectCharge, domain.EffectPublish} {
+		for status, want := range map[domain.EffectStatus]ReplayAction{
+			domain.EffectPending:   Requeued,
+			domain.EffectParked:    Requeued,
+			domain.EffectInDoubt:   ReconcileNow,
+			domain.EffectDone:      "",
+			domain.EffectNotNeeded: "",
+			domain.EffectDiscarded: "",
+		} {
+			t.Run(string(kind)+" "+string(status), func(t *testing.T) {
+				t.Parallel()
+				b := setup(t)
+				made := b.book(t)
+				id := made.charge
+				if kind == domain.EffectPublish {
+					id = b.event(t, made.booking, domain.EventConfirmed)
+				}
+				b.exec(t, `
+					UPDATE outbox
+					   SET status = $2, attempts = 7, last_error = 'why', due_at = now() + interval '1 hour',
+					       finished_at = CASE WHEN $3 THEN now() END, stream = 'BOOKINGS', stream_sequence = 1
+					 WHERE id = $1`, id, status, status.Finished())
+				before := b.load(t, id)
+				result, err := Replay(t.Context(), b.pool, id, "ada", "customer called")
+				after := b.load(t, id)
+				audits := b.count(t, `SELECT count(*) FROM operator_actions`)
+				if want == "" {
+					var refused *RefusedError
+					require.ErrorAs(t, err, &refused)
+					require.NotEmpty(t, refused.Reason)
+					require.Equal(t, before, after)
+					require.Zero(t, audits)
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, want, result.Action)
+				require.Equal(t, 1, audits)
+				require.WithinDuration(t, time.Now(), after.DueAt, time.Minute)
+				if want == ReconcileNow {
+					require.Equal(t, domain.EffectInDoubt, after.Status)
+					require.Equal(t, 7, after.Attempts)
+					require.Equal(t, before.JobID, after.JobID, "a doubt is the reconciler's: no job")
+					return
+				}
+				require.Equal(t, domain.EffectPending, after.Status)
+				require.Zero(t, after.Attempts)
+				require.NotEqual(t, *before.JobID, *after.JobID)
+				require.Equal(t, 1, b.count(t, `
+					SELECT count(*) FROM river_job
+					 WHERE args ->> 'effect_id' = $1 AND state = 'available' AND id = $2`, id.String(), after.JobID))
+				require.Equal(t, 1, b.count(t, `SELECT count(*) FROM river_job WHERE state = 'cancelled'`), "no pile of jobs")
+			})
+		}
+	}
+}
+
+// TestReplayLeavesWhoWhenWhyBeforeAndAfter (G7).
+func TestReplayLeavesWhoWhenWhyBeforeAndAfter(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := b.book(t)
+	b.exec(t, `UPDATE outbox SET status = 'parked', attempts = 3, last_error = 'why' WHERE id = $1`, made.charge)
+	result, err := Replay(t.Context(), b.pool, made.charge, "ada", "customer called")
+	require.NoError(t, err)
+	shown, err := Show(t.Context(), b.pool, made.charge)
+	require.NoError(t, err)
+	require.Len(t, shown.Actions, 1)
+	a := shown.Actions[0]
+	require.Equal(t, result.ActionID, a.ID)
+	require.Equal(t, Actor("ada"), a.Actor)
+	require.Equal(t, "replay", a.Action)
+	require.Equal(t, "customer called", a.Reason)
+	require.Equal(t, made.charge, *a.EffectID)
+	require.Equal(t, made.booking, *a.BookingID)
+	require.WithinDuration(t, time.Now(), a.At, time.Minute)
+	var before, after Snapshot
+	require.NoError(t, json.Unmarshal(a.Before, &before))
+	require.NoError(t, json.Unmarshal(a.After, &after))
+	require.Equal(t, result.Before, before)
+	require.Equal(t, result.After, after)
+	require.Equal(t, domain.EffectParked, before.Status)
+	require.Equal(t, 3, before.Attempts)
+	require.Equal(t, domain.EffectPending, after.Status)
+}
+
+// TestReplayNeedsAReasonAndAnEffect (G7): and refuses before it changes anything.
+func TestReplayNeedsAReasonAndAnEffect(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := b.book(t)
+	var refused *RefusedError
+	for _, reason := range []string{"", " \t\n"} {
+		_, err := Replay(t.Context(), b.pool, made.charge, "ada", reason)
+		require.ErrorAs(t, err, &refused)
+	}
+	_, err := Replay(t.Context(), b.pool, made.charge, " ", "because")
+	require.ErrorAs(t, err, &refused)
+	_, err = Replay(t.Context(), b.pool, domain.NewID[domain.EffectID](), "ada", "because")
+	require.ErrorIs(t, err, domain.ErrNotFound)
+	require.Zero(t, b.count(t, `SELECT count(*) FROM operator_actions`))
+}
+
+// TestReplaysAtOnce (G7): two operators, or twenty. Each accepted one leaves its row, one job waits in the end.
+func TestReplaysAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := b.book(t)
+	var group errgroup.Group
+	for range 20 {
+		group.Go(func() error {
+			_, err := Replay(t.Context(), b.pool, made.charge, "ada", "again")
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	require.Equal(t, 20, b.count(t, `SELECT count(*) FROM operator_actions`))
+	require.Equal(t, 1, b.count(t, `
+		SELECT count(*) FROM river_job j JOIN outbox o ON o.job_id = j.id WHERE o.id = $1 AND j.state = 'available'`, made.charge))
+	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM river_job WHERE kind = 'charge' AND state = 'available'`))
+	// Each starts from what the one before left: the chain of snapshots has no gap.
+	require.Zero(t, b.count(t, `
+		SELECT count(*) FROM (
+			SELECT before, lag(after) OVER (ORDER BY (before ->> 'job_id')::bigint) AS earlier FROM operator_actions
+		) AS chain WHERE earlier IS NOT NULL AND before <> earlier`))
+}
+
+// TestPauseAndResume (G7): once each, with its row of audit, and only what may be paused.
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for i, test := range []struct {
+		act     func() (bool, error)
+		changed bool
+		paused  bool
+		audits  int
+	}{
+		{func() (bool, error) { return Resume(t.Context(), b.pool, domain.EffectCharge, "ada", "x") }, false, false, 0},
+		{func() (bool, error) { return Pause(t.Context(), b.pool, domain.EffectCharge, "ada", "fraud wave") }, true, true, 1},
+		{func() (bool, error) { return Pause(t.Context(), b.pool, domain.EffectCharge, "bob", "me too") }, false, true, 1},
+		{func() (bool, error) { return Resume(t.Context(), b.pool, domain.EffectCharge, "bob", "over") }, true, false, 2},
+	} {
+		changed, err := test.act()
+		require.NoError(t, err)
+		require.Equal(t, test.changed, changed, "step %d", i)
+		paused, err := Paused(t.Context(), b.pool, domain.EffectCharge)
+		require.NoError(t, err)
+		require.Equal(t, test.paused, paused, "step %d", i)
+		require.Equal(t, test.audits, b.count(t, `SELECT count(*) FROM operator_actions`), "step %d", i)
+		if paused {
+			pauses, err := Pauses(t.Context(), b.pool)
+			require.NoError(t, err)
+			require.Len(t, pauses, 1)
+			require.Equal(t, Actor("ada"), pauses[0].Actor)
+			require.Equal(t, "fraud wave", pauses[0].Reason)
+		}
+	}
+	var refused *RefusedError
+	_, err := Pause(t.Context(), b.pool, domain.EffectCancel, "ada", "x")
+	require.ErrorAs(t, err, &refused, "a fence must always be possible")
+	_, err = Pause(t.Context(), b.pool, domain.EffectCharge, "ada", "")
+	require.ErrorAs(t, err, &refused)
+}

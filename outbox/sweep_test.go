@@ -1,0 +1,149 @@
+package outbox
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/domain"
+	"holdfast/internal/testnats"
+)
+
+func (b *testBundle) sweep(t *testing.T) int {
+	t.Helper()
+	n, err := Sweep(t.Context(), b.pool)
+	require.NoError(t, err)
+	return n
+}
+
+// TestSweepRevivesLostJobs (G5, G6, incident 14): whatever became of the job, a pending effect gets a new one, once.
+func TestSweepRevivesLostJobs(t *testing.T) {
+	t.Parallel()
+	const dead = `UPDATE river_job SET state = 'running', attempted_by = '{alive,dead}', attempted_at = now(), attempt = 1 WHERE id = $1`
+	for name, test := range map[string]struct {
+		spoil string
+		want  int
+	}{
+		"deleted":                      {`DELETE FROM river_job WHERE id = $1`, 1},
+		"completed":                    {`UPDATE river_job SET state = 'completed', finalized_at = now() WHERE id = $1`, 1},
+		"cancelled":                    {`UPDATE river_job SET state = 'cancelled', finalized_at = now() WHERE id = $1`, 1},
+		"discarded":                    {`UPDATE river_job SET state = 'discarded', finalized_at = now() WHERE id = $1`, 1},
+		"runs in a dead process":       {dead, 1},
+		"runs in a silent process":     {`WITH w AS (INSERT INTO outbox_workers VALUES ('dead', now() - interval '16 seconds')) ` + dead, 1},
+		"runs in a live process":       {`WITH w AS (INSERT INTO outbox_workers VALUES ('dead', now())) ` + dead, 0},
+		"was run by a dead one before": {`WITH w AS (INSERT INTO outbox_workers VALUES ('new', now())) UPDATE river_job SET state = 'running', attempted_by = '{dead,new}', attempted_at = now(), attempt = 2 WHERE id = $1`, 0},
+		"waits":                        {`UPDATE river_job SET state = 'available' WHERE id = $1`, 0},
+		"is scheduled":                 {`UPDATE river_job SET state = 'scheduled', scheduled_at = now() + interval '1 day' WHERE id = $1`, 0},
+		"is to be retried":             {`UPDATE river_job SET state = 'retryable' WHERE id = $1`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			made := b.book(t)
+			b.exec(t, `INSERT INTO outbox_workers VALUES ('alive', now())`)
+			before := b.load(t, made.charge)
+			b.exec(t, test.spoil, before.JobID)
+			require.Equal(t, test.want, b.sweep(t))
+			require.Zero(t, b.sweep(t), "once is enough")
+			after := b.load(t, made.charge)
+			require.Equal(t, domain.EffectPending, after.Status)
+			require.Equal(t, test.want == 1, *before.JobID != *after.JobID)
+			require.Equal(t, 1, b.count(t, `SELECT count(*) FROM river_job WHERE id = $1 AND args ->> 'effect_id' = $2`,
+				after.JobID, made.charge.String()))
+		})
+	}
+}
+
+// TestSweepLeavesFinishedAndDoubtfulAlone (G3): what is done needs no job, and a doubt is the reconciler's.
+func TestSweepLeavesFinishedAndDoubtfulAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, status := range []domain.EffectStatus{
+		domain.EffectDone, domain.EffectNotNeeded, domain.EffectDiscarded, domain.EffectInDoubt, domain.EffectParked,
+	} {
+		made := b.book(t)
+		b.exec(t, `UPDATE outbox SET status = $2, finished_at = CASE WHEN $3 THEN now() END WHERE id = $1`,
+			made.charge, status, status.Finished())
+	}
+	b.exec(t, `DELETE FROM river_job`)
+	require.Zero(t, b.sweep(t))
+}
+
+// TestSweepGivesABookingOnePublishJob (G6): the held event has no job of its own. Young, it is left alone; with another
+// event's job alive it is carried; else it gets one, and only the lowest event does.
+func TestSweepGivesABookingOnePublishJob(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	old := func(made booked) {
+		b.exec(t, `UPDATE outbox SET created_at = created_at - interval '16 seconds' WHERE booking_id = $1`, made.booking)
+	}
+	young := b.book(t)
+	alone, carriedByLater, lostBoth, parkedFirst := b.book(t), b.book(t), b.book(t), b.book(t)
+	b.event(t, carriedByLater.booking, domain.EventConfirmed)
+	lost := b.load(t, b.event(t, lostBoth.booking, domain.EventConfirmed))
+	behind := b.load(t, b.event(t, parkedFirst.booking, domain.EventConfirmed))
+	for _, made := range []booked{alone, carriedByLater, lostBoth, parkedFirst} {
+		old(made)
+	}
+	b.exec(t, `DELETE FROM river_job WHERE id = ANY($1)`, []int64{*lost.JobID, *behind.JobID})
+	b.exec(t, `UPDATE outbox SET status = 'parked' WHERE id = $1`, parkedFirst.held)
+
+	require.Equal(t, 2, b.sweep(t))
+	require.Nil(t, b.load(t, young.held).JobID)
+	require.NotNil(t, b.load(t, alone.held).JobID)
+	require.Nil(t, b.load(t, carriedByLater.held).JobID)
+	require.NotNil(t, b.load(t, lostBoth.held).JobID, "the lowest one gets the job, and drains the rest")
+	require.Equal(t, *lost.JobID, *b.load(t, lost.ID).JobID)
+	require.Equal(t, *behind.JobID, *b.load(t, behind.ID).JobID, "a parked event is a person's turn")
+	require.Zero(t, b.sweep(t))
+}
+
+// TestSweptEventsGoOut (G6, incident 14): the whole way, with the job rows of a crashed deployment gone.
+func TestSweptEventsGoOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	js := b.stream(t, testnats.New(t), StreamConfig{})
+	for range 5 {
+		b.event(t, b.book(t).booking, domain.EventConfirmed)
+	}
+	b.exec(t, `DELETE FROM river_job`)
+	b.exec(t, `UPDATE outbox SET created_at = created_at - interval '16 seconds'`)
+	require.Equal(t, 5+5, b.sweep(t), "five charges, and one job for the events of each booking")
+	b.workers(t, WorkersConfig{}, map[domain.EffectKind]Handler{
+		domain.EffectPublish: b.drain(js).Work,
+		domain.EffectCharge:  func(context.Context, Job) (Verdict, error) { return Verdict{}, nil },
+	})
+	b.eventually(t, 10, `SELECT count(*) FROM outbox WHERE kind = 'publish' AND status = 'done'`)
+	requireInOrder(t, told(t, js), 5)
+}
+
+// TestSweepsAtOnceGiveOneJobEach: every process sweeps.
+func TestSweepsAtOnceGiveOneJobEach(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for range 30 {
+		b.book(t)
+	}
+	b.exec(t, `DELETE FROM river_job`)
+	var group errgroup.Group
+	for range 8 {
+		group.Go(func() error {
+			_, err := Sweep(t.Context(), b.pool)
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	b.sweep(t)
+	require.Equal(t, 30, b.count(t, `SELECT count(*) FROM river_job WHERE kind = 'charge'`))
+}
+
+// TestSweepForgetsDeadProcesses: their rows would pile up with every restart.
+func TestSweepForgetsDeadProcesses(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(t, `INSERT INTO outbox_workers VALUES ('old', now() - interval '2 hours'), ('new', now())`)
+	b.sweep(t)
+	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM outbox_workers`))
+}
