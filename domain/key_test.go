@@ -15,14 +15,17 @@ func TestParseKey(t *testing.T) {
 	t.Parallel()
 	for header, want := range map[string]string{
 		"a": "a", "8e03978e-40d5-43dd-bc93-6894a57f9324": "8e03978e-40d5-43dd-bc93-6894a57f9324",
-		`"a"`: "a", `"a\"b\\c"`: `a"b\c`, " a ": "a", "!~": "!~", `a"b`: `a"b`,
+		`"a"`: "a", `"a\"b\\c"`: `a"b\c`, "!~": "!~", `a"b`: `a"b`,
 		strings.Repeat("k", 255): strings.Repeat("k", 255), `"` + strings.Repeat("k", 255) + `"`: strings.Repeat("k", 255),
 	} {
 		key, err := domain.ParseKey(header)
 		require.NoError(t, err, "%q", header)
 		require.Equal(t, want, key, "%q", header)
 	}
-	_, err := domain.ParseKey("")
+	key, err := domain.ParseKey(" a\t")
+	require.NoError(t, err)
+	require.Equal(t, "a", key, "white space around a field's value is no part of it")
+	_, err = domain.ParseKey("")
 	require.ErrorIs(t, err, domain.ErrKeyMissing)
 	for _, header := range []string{
 		" ", `""`, `"`, `"a`, `"a"b"`, `"a\`, `"\n"`, "a b", "a\tb", `"a b"`, "ä", "a\x7f", "a\x00", strings.Repeat("k", 256),

@@ -27,7 +27,7 @@ func (p *Payments) settleCreate(ctx context.Context, e outbox.Effect, r role, s 
 		case out.Class == Executed:
 			at, err = p.created(ctx, tx, d, e, r, *out.Intent)
 		case s.sends == 1 && (out.Class == Rejected || out.Class == Declined || out.Class == KnownState):
-			at, moved, err = p.refused(ctx, tx, d, e, r, s, out)
+			at, moved, err = p.refused(ctx, tx, d, r, s, out)
 		case out.Class == Unknown && out.Stored, out.Class == KeyMismatch, out.Class == Rejected, out.Class == Declined, out.Class == KnownState:
 			_, moved, at, err = p.handOver(ctx, tx, d, e, r, "create: "+out.Detail)
 		default:
@@ -60,7 +60,7 @@ func (p *Payments) created(ctx context.Context, tx pgx.Tx, d dossier, e outbox.E
 
 // refused settles a definite refusal of the first and only send of a key. If the effect was meanwhile carried on by
 // somebody else, the refusal is stale and the next step looks again.
-func (p *Payments) refused(ctx context.Context, tx pgx.Tx, d dossier, e outbox.Effect, r role, s send, out Outcome) (progress, domain.Move, error) {
+func (p *Payments) refused(ctx context.Context, tx pgx.Tx, d dossier, r role, s send, out Outcome) (progress, domain.Move, error) {
 	seen := &Intent{LastError: &LastError{Code: out.Code, DeclineCode: out.DeclineCode}}
 	m, err := p.settle(ctx, tx, d, domain.Observation{Fact: domain.FactRefused, Version: s.version}, seen)
 	if err != nil || m.Stale {
@@ -103,7 +103,7 @@ func (p *Payments) settleConfirm(ctx context.Context, e outbox.Effect, r role, s
 			at.look = true // it ran, but the answer is a snapshot, or a state that says nothing
 			return nil
 		case out.Class == Rejected && s.sends == 1:
-			at, moved, err = p.refused(ctx, tx, d, e, r, s, out)
+			at, moved, err = p.refused(ctx, tx, d, r, s, out)
 			return err
 		case out.Class == Unknown && out.Stored, out.Class == KeyMismatch, out.Class == Rejected:
 			_, moved, at, err = p.handOver(ctx, tx, d, e, r, "confirm: "+out.Detail)

@@ -58,23 +58,24 @@ func (p *Payments) look(ctx context.Context, id domain.BookingID, within func(co
 // factOf says what an intent proves about the payment in d. fresh is false for the provider's stored answer of an
 // earlier send: such a snapshot proves only what is final.
 func (p *Payments) factOf(ctx context.Context, d dossier, i Intent, fresh bool) (domain.Fact, error) {
+	passing := func(f domain.Fact) (domain.Fact, error) { // a state that may be over by now
+		if !fresh {
+			return domain.FactNothing, nil
+		}
+		return f, nil
+	}
 	switch i.Status {
 	case IntentSucceeded:
 		return domain.FactSucceeded, nil
 	case IntentCanceled:
 		return p.canceled(ctx, i.ID)
-	}
-	if !fresh {
-		return domain.FactNothing, nil
-	}
-	switch i.Status {
 	case IntentRequiresAction:
-		return domain.FactAction, nil
+		return passing(domain.FactAction)
 	case IntentProcessing:
-		return domain.FactProcessing, nil
+		return passing(domain.FactProcessing)
 	case IntentRequiresPaymentMethod:
 		if declined(d, i) {
-			return domain.FactDeclined, nil
+			return passing(domain.FactDeclined)
 		}
 		return domain.FactNothing, nil
 	case IntentRequiresConfirmation: // not executed so far; it may be in flight

@@ -26,12 +26,12 @@ const bookingsRoute = "/v1/bookings"
 //   - ErrInProgress, domain.ErrBusy: not decided, or decided and not learned; the same request may be sent again.
 func (s *Service) Accept(ctx context.Context, client domain.ClientID, key string, r Request) (Response, error) {
 	r = r.normalise()
-	print, err := fingerprint(fingerprintVersion, r)
+	sum, err := fingerprint(fingerprintVersion, r)
 	if err != nil {
 		return Response{}, err
 	}
 	c := claim{
-		client: client, key: key, request: r, fingerprint: print,
+		client: client, key: key, request: r, fingerprint: sum,
 		// One set of ids for all tries of this request: the claim decides which of them counts.
 		booking: domain.NewID[domain.BookingID](), payment: domain.NewID[domain.PaymentID](),
 		charge: domain.NewID[domain.EffectID](), event: domain.NewID[domain.EffectID](),

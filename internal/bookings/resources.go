@@ -68,7 +68,7 @@ func (s *Service) Resource(ctx context.Context, id domain.ResourceID) (domain.Re
 }
 
 // currencyCode is ISO 4217's shape.
-var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`) //nolint:gochecknoglobals // a compiled constant
+var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
 
 // MaxHold bounds a hold: it is always shorter than the provider key's horizon, so that a charge begun in a hold can
 // still be settled under its own key.

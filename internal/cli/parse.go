@@ -80,7 +80,7 @@ func gather[T any](found *Problems, want string, decode func(string) (T, error))
 		v, err := decode(text)
 		if err != nil {
 			found.Add("%s: %q is not %s", nameOf(ctx.Value), text, want)
-			return nil
+			return nil //nolint:nilerr // it is noted, and told with the others
 		}
 		target.Set(reflect.ValueOf(v))
 		return nil
@@ -104,7 +104,7 @@ func environment(getenv func(string) string) kong.ResolverFunc {
 				return v, nil
 			}
 		}
-		return nil, nil //nolint:nilnil // kong's way to say "not set here"
+		return nil, nil // kong's way to say "not set here"
 	}
 }
 

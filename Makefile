@@ -1,0 +1,43 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash -o pipefail
+TOOL  := go tool -modfile=internal/tools/go.mod
+
+.PHONY: help
+help: ## show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## see the idea: book, pay, lose a response, reconcile, replay (starts and stops all it needs)
+	@go run ./deploy/local demo
+
+.PHONY: up
+up: ## the same stack, kept up; prints addresses, tokens and a first curl; Ctrl-C stops it
+	@go build -o bin/local ./deploy/local && exec bin/local up
+
+.PHONY: test
+test: ## every test, race detector on, against real PostgreSQL, JetStream and HTTP
+	$(TOOL) gotestsum --version >/dev/null
+	go run ./internal/testdb/cmd/withdb -- $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- \
+		-race -shuffle=on -timeout 10m $(TESTFLAGS) ./...
+
+.PHONY: lint
+lint: ## golangci-lint: the house style, and the directions in which packages may import
+	$(TOOL) golangci-lint run ./...
+
+.PHONY: fmt
+fmt: ## format the code
+	$(TOOL) golangci-lint fmt ./...
+
+.PHONY: build
+build: ## build the three binaries and the simulator into bin/
+	go build -o bin/ ./cmd/... ./payments/stripesim/cmd/...
+
+.PHONY: generate
+generate: ## rewrite golden files (event shapes, the OpenAPI document) from the code
+	go test ./outbox -run Golden -update
+
+.PHONY: verify
+verify: ## generated files, go.mod and formatting are what the code says: no diff is left
+	go mod tidy -diff
+	$(TOOL) golangci-lint fmt --diff ./...
+	go vet ./...
