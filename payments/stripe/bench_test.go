@@ -66,15 +66,21 @@ func says(status int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// reset ends the connection with a TCP reset.
-func reset(t *testing.T, rw http.ResponseWriter) {
-	t.Helper()
-	conn, _, err := http.NewResponseController(rw).Hijack()
-	require.NoError(t, err)
+// reset ends the connection with a TCP reset. A handler has no test to fail: it panics instead.
+func reset(rw http.ResponseWriter) {
+	conn := hijack(rw)
 	tcp, ok := conn.(*net.TCPConn)
-	require.True(t, ok)
-	require.NoError(t, tcp.SetLinger(0))
-	require.NoError(t, tcp.Close())
+	if !ok || tcp.SetLinger(0) != nil || tcp.Close() != nil {
+		panic("the connection cannot be reset")
+	}
+}
+
+func hijack(rw http.ResponseWriter) net.Conn {
+	conn, _, err := http.NewResponseController(rw).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	return conn
 }
 
 func gatewayTo(t *testing.T, url string, configure ...func(*Config)) *Gateway {

@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -37,7 +38,7 @@ func digitsSent(code string) int {
 func factor(code string) (multiply, divide int64, err error) {
 	iso, known := currency.GetDigits(code)
 	if !known {
-		return 0, 0, fmt.Errorf("%q is no currency: want an ISO 4217 code in upper case", token(code))
+		return 0, 0, errors.New("no currency that we know: want an ISO 4217 code") // what came instead may be anything
 	}
 	switch {
 	case digitsSent(code) == int(iso):
@@ -85,7 +86,7 @@ func scale(amount, multiply, divide int64) (int64, error) {
 	}
 	amount /= divide
 	if amount > math.MaxInt64/multiply || amount < math.MinInt64/multiply {
-		return 0, fmt.Errorf("too large")
+		return 0, errors.New("too large")
 	}
 	return amount * multiply, nil
 }

@@ -24,39 +24,27 @@ import (
 func TestBrokenExchangesAreUnknown(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		answer func(t *testing.T) http.HandlerFunc
+		answer http.HandlerFunc
 		status int
 	}{
-		"reset": {func(t *testing.T) http.HandlerFunc {
-			t.Helper()
-			return func(rw http.ResponseWriter, _ *http.Request) { reset(t, rw) }
-		}, 0},
-		"closed": {func(*testing.T) http.HandlerFunc {
-			return func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
-		}, 0},
-		"half a body, then a reset": {func(t *testing.T) http.HandlerFunc {
-			t.Helper()
-			return func(rw http.ResponseWriter, _ *http.Request) {
-				rw.Header().Set("Content-Length", strconv.Itoa(len(wholeIntent)))
-				_, _ = io.WriteString(rw, wholeIntent[:len(wholeIntent)/2])
-				_ = http.NewResponseController(rw).Flush()
-				reset(t, rw)
-			}
+		"reset":  {func(rw http.ResponseWriter, _ *http.Request) { reset(rw) }, 0},
+		"closed": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0},
+		"half a body, then a reset": {func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Length", strconv.Itoa(len(wholeIntent)))
+			_, _ = io.WriteString(rw, wholeIntent[:len(wholeIntent)/2])
+			_ = http.NewResponseController(rw).Flush()
+			reset(rw)
 		}, 200},
-		"no HTTP at all": {func(t *testing.T) http.HandlerFunc {
-			t.Helper()
-			return func(rw http.ResponseWriter, _ *http.Request) {
-				conn, _, err := http.NewResponseController(rw).Hijack()
-				require.NoError(t, err)
-				_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH\r\n\r\n")
-				_ = conn.Close()
-			}
+		"no HTTP at all": {func(rw http.ResponseWriter, _ *http.Request) {
+			conn := hijack(rw)
+			_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH\r\n\r\n")
+			_ = conn.Close()
 		}, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProvider(t, tt.answer(t))
+			p := newProvider(t, tt.answer)
 			out := gatewayTo(t, p.URL).Send(t.Context(), confirm())
 			require.Equal(t, payments.Unknown, out.Class, out.Detail)
 			require.Equal(t, tt.status, out.HTTPStatus)
@@ -197,7 +185,7 @@ func TestReplayByNetHTTP(t *testing.T) {
 				first := false
 				once.Do(func() { first = true })
 				if first {
-					reset(t, rw)
+					reset(rw)
 					return
 				}
 				tt.second(rw, r)

@@ -1,0 +1,107 @@
+package stripe
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/payments"
+)
+
+// answering is a transport that gives one answer, and reports the request as written so often.
+type answering struct {
+	status int
+	body   string
+	header http.Header
+}
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: a.status, Header: a.header, Body: io.NopCloser(strings.NewReader(a.body)), Request: r,
+	}, nil
+}
+
+// FuzzClassify: whatever comes back, a send is not said to have been executed without a whole intent, nothing of the body
+// reaches the detail, and nothing panics. The answer goes through the SDK as one from the wire does.
+func FuzzClassify(f *testing.F) {
+	for _, body := range []string{
+		wholeIntent, ``, `{}`, `null`, `"pi_3Wire"`, `<html>`, `{"error": {}}`, errorBody(invalidType), errorBody(`"type": "idempotency_error"`),
+		errorBody(`"type": "card_error", "code": "card_declined"` + withIntent),
+		errorBody(invalidType + `, "code": "payment_intent_unexpected_state"` + withIntent),
+		errorBody(invalidType + `, "code": "lock_timeout"`),
+	} {
+		for _, status := range []int{200, 204, 302, 400, 401, 402, 404, 409, 429, 500, 503} {
+			f.Add(status, []byte(body), "true", "req_1")
+		}
+	}
+	f.Fuzz(func(t *testing.T, status int, body []byte, replayed, requestID string) {
+		header := http.Header{"Idempotent-Replayed": {replayed}, "Request-Id": {requestID}}
+		if status < 0 || status > 999 {
+			status = 200 + (status%300+300)%300
+		}
+		g := newGateway(Config{APIKey: "sk_test_fuzz"}, answering{status, string(body), header})
+		out := g.Send(t.Context(), confirm())
+
+		whole := bytes.Contains(body, []byte(intentID))
+		switch out.Class {
+		case payments.Executed:
+			require.True(t, status >= 200 && status <= 299 && whole)
+			require.NotNil(t, out.Intent)
+		case payments.KnownState:
+			require.Equal(t, 400, status)
+			require.NotNil(t, out.Intent)
+		case payments.Declined:
+			require.Equal(t, 402, status)
+		case payments.Rejected:
+			require.Contains(t, []int{400, 404}, status)
+		case payments.KeyMismatch:
+			require.Equal(t, 400, status)
+		case payments.Busy:
+			require.Contains(t, []int{409, 429}, status)
+		case payments.NotExecuted:
+			require.Contains(t, []int{401, 403, 429}, status)
+		case payments.Unknown:
+			require.Nil(t, out.Intent)
+		}
+		if out.Intent != nil {
+			require.Equal(t, intentID, out.Intent.ID)
+			require.NotEmpty(t, out.Intent.Status)
+		}
+		require.Equal(t, status, out.HTTPStatus)
+		require.Equal(t, replayed == "true", out.Replayed)
+		require.Less(t, len(out.Detail), 250)
+		if text := strings.TrimSpace(string(body)); len(text) > 3 { // a body as short as a status may be equal to it
+			require.NotContains(t, out.Detail, text)
+		}
+		require.Equal(t, out.Code, token(out.Code))
+		require.Equal(t, out.RequestID, token(out.RequestID))
+	})
+}
+
+// FuzzReads: a listing or an intent is whole, or there is an error.
+func FuzzReads(f *testing.F) {
+	for _, body := range []string{wholeIntent, listBody(false), listBody(true), listBody(false, chargeBody("ch_1", intentID)), `{}`, `null`} {
+		f.Add(200, []byte(body))
+	}
+	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		if status < 200 || status > 499 {
+			status = 200 // the SDK waits between the tries of a read that was answered 5xx
+		}
+		g := newGateway(Config{APIKey: "sk_test_fuzz"}, answering{status, string(body), http.Header{"Stripe-Should-Retry": {"false"}}})
+		if intent, err := g.Intent(t.Context(), intentID); err == nil {
+			require.Equal(t, 200, status)
+			require.Equal(t, intentID, intent.ID)
+		}
+		charges, err := g.Charges(t.Context(), intentID)
+		if err != nil {
+			require.Nil(t, charges)
+			return
+		}
+		require.Equal(t, 200, status)
+		require.Contains(t, string(body), "list")
+	})
+}
