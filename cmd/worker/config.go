@@ -37,6 +37,22 @@ func (c *protocol) configure(p *cli.Problems) {
 	}
 }
 
+// publishing is how events go to the broker.
+type publishing struct {
+	PublishTimeout    time.Duration `default:"5s" help:"How long to wait for the broker's acknowledgement of an event." setting:"PUBLISH_TIMEOUT"`
+	PublishBackoff    time.Duration `default:"1s" help:"Wait after the first trouble with the broker; doubles." setting:"PUBLISH_BACKOFF"`
+	PublishMaxBackoff time.Duration `default:"30s" help:"Longest wait between two tries to publish an event." setting:"PUBLISH_MAX_BACKOFF"`
+}
+
+func (c *publishing) configure(p *cli.Problems) {
+	if c.PublishTimeout <= 0 {
+		p.Add("PUBLISH_TIMEOUT (--publish-timeout): %s is not more than 0", c.PublishTimeout)
+	}
+	if c.PublishBackoff <= 0 || c.PublishMaxBackoff < c.PublishBackoff {
+		p.Add("PUBLISH_BACKOFF must be more than 0 and at most PUBLISH_MAX_BACKOFF, not %s and %s", c.PublishBackoff, c.PublishMaxBackoff)
+	}
+}
+
 // jobs is how River's jobs are run.
 type jobs struct {
 	MaxWorkers  int           `default:"20" help:"Jobs at once, per kind of effect." setting:"MAX_WORKERS"`

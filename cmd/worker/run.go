@@ -24,6 +24,7 @@ type runCommand struct {
 	Pool     cli.Pool     `embed:""`
 	Service  cli.Service  `embed:""`
 	Protocol protocol     `embed:""`
+	Publish  publishing   `embed:""`
 	Jobs     jobs         `embed:""`
 }
 
@@ -40,6 +41,7 @@ func (c *runCommand) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Provider.Configure(getenv, p)
 	c.Pool.Configure(getenv, p)
 	c.Protocol.configure(p)
+	c.Publish.configure(p)
 	c.Jobs.configure(c.Provider.StripeTimeout, p)
 }
 
@@ -72,7 +74,9 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 	engine := payments.New(pool, gateway, waker, payments.Config{
 		Horizon: c.Protocol.ProviderKeyHorizon, MaxSends: c.Protocol.MaxSends, Backoff: c.Protocol.SendBackoff,
 	}, logger)
-	drain := outbox.NewDrain(pool, stream, outbox.DrainConfig{}, logger)
+	drain := outbox.NewDrain(pool, stream, outbox.DrainConfig{
+		Timeout: c.Publish.PublishTimeout, FirstBackoff: c.Publish.PublishBackoff, MaxBackoff: c.Publish.PublishMaxBackoff,
+	}, logger)
 	workers, err := outbox.NewWorkers(pool, outbox.WorkersConfig{
 		MaxWorkers: c.Jobs.MaxWorkers, FetchPollInterval: c.Jobs.PollEvery, JobTimeout: c.Jobs.JobTimeout, RescueAfter: c.Jobs.RescueAfter,
 	}, map[domain.EffectKind]outbox.Handler{
