@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+const pollEvery = 20 * time.Millisecond
+
 // demoCommand is `local demo`.
 type demoCommand struct {
 	Bin string `help:"Directory with the binaries, instead of building them." type:"existingdir"`
@@ -48,7 +50,8 @@ func (c *demoCommand) Run(ctx context.Context, out *printer) (err error) {
 	out.title("Starting PostgreSQL, NATS, a simulated Stripe, and Holdfast's api, worker and reconciler")
 	stack, err := startStack(ctx, out, stackOptions{
 		root: root, state: state, bin: c.Bin,
-		extra: []string{"RECONCILE_INTERVAL=1s"}, // a person is watching
+		// The worker gives up after one silence, so that the reconciler's part is seen, and soon: a person is watching.
+		extra: []string{"MAX_SENDS=1", "RECONCILE_INTERVAL=1s"},
 	})
 	if err != nil {
 		return err
@@ -111,19 +114,40 @@ func (d *demo) bookAndPay(ctx context.Context) error {
 // loseAResponse makes the provider charge and not say so.
 func (d *demo) loseAResponse(ctx context.Context) error {
 	d.out.title("2. The provider takes the money, and its answer is lost")
-	fault := fault{Operation: "payment_intents.confirm", Times: 1, Fault: "reset_after"}
-	if err := d.sim.arm(ctx, fault); err != nil {
+	// More than one answer has to be lost: net/http itself sends a request again when a kept connection breaks.
+	if err := d.sim.arm(ctx, fault{Operation: "payment_intents.confirm", Times: -1, Fault: "reset_after"}); err != nil {
 		return err
 	}
-	d.out.progress("the simulated Stripe will carry out the next confirm and cut the connection")
+	d.out.progress("from now on the simulated Stripe carries out confirms and cuts the connection instead of answering")
 	second, err := d.book(ctx, "demo-second", 1)
 	if err != nil {
+		return err
+	}
+	if err := d.watchDoubt(ctx, second); err != nil {
 		return err
 	}
 	if err := d.awaitConfirmed(ctx, second); err != nil {
 		return err
 	}
-	return d.showWire(ctx, second)
+	if err := d.showWire(ctx, second); err != nil {
+		return err
+	}
+	d.out.progress("the simulated Stripe answers again")
+	return d.sim.disarm(ctx)
+}
+
+// watchDoubt prints how the doubt begins and ends, as the database has it.
+func (d *demo) watchDoubt(ctx context.Context, booking string) error {
+	began := time.Now()
+	last := ""
+	return poll(ctx, "the doubt about booking "+booking+" to end", func() (bool, error) {
+		state, settled, err := d.witness.doubt(ctx, booking)
+		if err == nil && state != last {
+			d.out.progress("    %s (after %d ms)", state, time.Since(began).Milliseconds())
+			last = state
+		}
+		return settled, err
+	})
 }
 
 // replay lets an operator repeat the charge whose answer was lost.
@@ -214,7 +238,7 @@ func (d *demo) showWire(ctx context.Context, booking string) error {
 
 // poll repeats a question until its answer is yes.
 func poll(ctx context.Context, what string, question func() (bool, error)) error {
-	ticker := time.NewTicker(100 * time.Millisecond)
+	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
 		yes, err := question()

@@ -85,7 +85,9 @@ func (e wireEntry) fate() string {
 	case e.Fault != "" && e.Executed:
 		return "carried out, answer lost"
 	case e.Fault != "":
-		return e.Fault
+		return "not carried out again, answer lost"
+	case e.IdempotencyKey == "":
+		return "read"
 	case e.Replayed:
 		return "answered from the key's memory"
 	case e.Executed:
@@ -102,7 +104,13 @@ func (s *simulator) arm(ctx context.Context, f fault) error {
 	if err != nil {
 		return err
 	}
-	_, err = call(ctx, http.MethodPost, s.base+"/faults", string(body), &struct{}{}, nil)
+	_, err = call(ctx, http.MethodPost, s.base+"/faults", string(body), nil, nil)
+	return err
+}
+
+// disarm removes all faults.
+func (s *simulator) disarm(ctx context.Context) error {
+	_, err := call(ctx, http.MethodDelete, s.base+"/faults", "", nil, nil)
 	return err
 }
 
@@ -115,24 +123,12 @@ func (s *simulator) charges(ctx context.Context) ([]charge, error) {
 }
 
 func (s *simulator) journal(ctx context.Context) ([]wireEntry, error) {
-	var raw json.RawMessage
-	if _, err := call(ctx, http.MethodGet, s.base+"/journal?after=0", "", &raw, nil); err != nil {
-		return nil, err
-	}
 	var entries []wireEntry
-	if err := json.Unmarshal(raw, &entries); err == nil {
-		return entries, nil
-	}
-	var wrapped struct {
-		Entries []wireEntry `json:"entries"`
-	}
-	if err := json.Unmarshal(raw, &wrapped); err != nil {
-		return nil, fmt.Errorf("read the simulator's journal: %w", err)
-	}
-	return wrapped.Entries, nil
+	_, err := call(ctx, http.MethodGet, s.base+"/journal?after=0", "", &entries, nil)
+	return entries, err
 }
 
-// call makes one HTTP request and reads the JSON it is answered with. Another status than 2xx is an error that quotes
+// call makes one HTTP request and reads the JSON it is answered with, unless into is nil. Another status than 2xx is an error that quotes
 // the answer.
 func call(ctx context.Context, method, url, body string, into any, headers map[string]string) (http.Header, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
@@ -158,6 +154,9 @@ func call(ctx context.Context, method, url, body string, into any, headers map[s
 	}
 	if response.StatusCode/100 != 2 {
 		return nil, fmt.Errorf("%s %s: %s: %s", method, url, response.Status, text)
+	}
+	if into == nil {
+		return response.Header, nil
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, url, err)

@@ -79,7 +79,7 @@ func (d *demo) sumDoubt(ctx context.Context, t *tally) error {
 	if err != nil {
 		return err
 	}
-	t.line(lost == 1 && left == 0, "answers lost: %d; doubts left: %d", lost, left)
+	t.line(lost > 0 && left == 0, "answers lost: %d; doubts left: %d", lost, left)
 	var keys []string
 	executed := 0
 	for _, e := range entries {
@@ -92,6 +92,7 @@ func (d *demo) sumDoubt(ctx context.Context, t *tally) error {
 		}
 	}
 	sends := len(keys)
+	slices.Sort(keys)
 	keys = slices.Compact(keys)
 	t.line(executed == 1 && len(keys) == 1, "confirms sent for the doubtful booking: %d, under %d key(s), carried out: %d", sends, len(keys), executed)
 	return nil

@@ -53,6 +53,22 @@ func (w *witness) intent(ctx context.Context, booking string) (string, error) {
 	return one[string](ctx, w.db, `SELECT provider_intent_id FROM payments WHERE booking_id = $1`, booking)
 }
 
+// doubt says where a booking's charge stands, and whether it has ended.
+func (w *witness) doubt(ctx context.Context, booking string) (state string, settled bool, err error) {
+	var effect, payment string
+	var confirms int
+	err = w.db.QueryRow(ctx, `
+		SELECT o.status, p.status,
+		       coalesce((SELECT sum(c.sends) FROM provider_calls c WHERE c.payment_id = p.id AND c.operation = 'confirm'), 0)
+		  FROM outbox o JOIN payments p ON p.booking_id = o.booking_id
+		 WHERE o.booking_id = $1 AND o.kind = 'charge'`, booking).Scan(&effect, &payment, &confirms)
+	if err != nil {
+		return "", false, fmt.Errorf("read the database: %w", err)
+	}
+	state = fmt.Sprintf("charge effect %s, payment %s, confirm sent %d time(s)", effect, payment, confirms)
+	return state, effect == "done" || effect == "not_needed", nil
+}
+
 // confirmed counts which of the bookings are confirmed and paid.
 func (w *witness) confirmed(ctx context.Context, bookings []string) (int, error) {
 	return one[int](ctx, w.db, `
