@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
+	"holdfast/internal/postgres"
 )
 
 // Watch reads one intent that is due although nothing is in doubt, and tells whether there was one: a customer may
@@ -23,10 +24,54 @@ func (p *Payments) Watch(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := p.look(ctx, id, nil); err != nil {
-		p.logger.WarnContext(ctx, lookTimeout, "booking_id", id, "error", err) // it is due again after the lease
+	d, err := p.peek(ctx, id)
+	if err != nil {
+		return true, err
+	}
+	if d.payment.ProviderIntentID == "" {
+		err = p.cancelOrphan(ctx, id)
+	} else {
+		_, err = p.look(ctx, id, nil)
+	}
+	if err != nil {
+		p.logger.WarnContext(ctx, lookTimeout, "booking_id", id, "error", err) // it is due again soon
 	}
 	return true, nil
+}
+
+// cancelOrphan cancels an intent that was made for a booking which ended before the intent's id could be committed. It
+// is unconfirmed and nobody has its client secret, so it takes no money; it is only tidied away.
+func (p *Payments) cancelOrphan(ctx context.Context, id domain.BookingID) error {
+	d, err := p.peek(ctx, id)
+	if err != nil {
+		return err
+	}
+	orphan, err := p.findIntent(ctx, d)
+	if err != nil || orphan == nil || orphan.Status == IntentCanceled {
+		return err
+	}
+	var s send
+	err = postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
+		d, err := lock(ctx, tx, id)
+		if err != nil || !d.payment.Status.Closed() || d.payment.ProviderIntentID != "" {
+			return err
+		}
+		ordinal := 1
+		if last := d.last(domain.OpCancel); last != nil {
+			ordinal = last.Ordinal
+			if !last.open() || last.dead(d.now, p.config.Horizon) {
+				ordinal++
+			}
+		}
+		d.payment.ProviderIntentID = orphan.ID // of the send only: it is never committed as the booking's intent
+		s, err = p.record(ctx, tx, d, domain.OpCancel, ordinal)
+		return err
+	})
+	if err != nil || s.call.Key == "" {
+		return err
+	}
+	out := p.transmit(ctx, s)
+	return postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error { return save(ctx, tx, d, s, out) })
 }
 
 // claimWatch takes the payment that has waited longest and sets when it is read next: at the poll interval while the
@@ -41,7 +86,7 @@ func (p *Payments) claimWatch(ctx context.Context) (domain.BookingID, error) {
 		           WHEN p.updated_at + $2::interval > clock_timestamp()
 		               THEN clock_timestamp() + $3::interval * power(4, least(p.watches, 5)) END
 		 WHERE p.id = (SELECT due.id FROM payments AS due
-		                WHERE due.watch_at <= clock_timestamp() AND due.provider_intent_id IS NOT NULL
+		                WHERE due.watch_at <= clock_timestamp()
 		                ORDER BY due.watch_at
 		                LIMIT 1
 		                  FOR UPDATE SKIP LOCKED)
@@ -61,8 +106,8 @@ func (p *Payments) watchAfter(d dossier, m domain.Move) *time.Duration {
 	switch {
 	case m.Payment == domain.PaymentRequiresAction || m.Payment == domain.PaymentDeclined:
 		after = p.config.Poll
-	case m.Booking.Ended() && m.Payment == domain.PaymentCanceled && d.payment.ProviderIntentID != "":
-		after = firstWatch
+	case m.Booking.Ended() && m.Payment == domain.PaymentCanceled && len(d.calls) > 0:
+		after = firstWatch // also where no intent is known: a lost create may have made one
 	default:
 		return nil
 	}

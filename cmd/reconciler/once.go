@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -42,22 +43,35 @@ func (c *onceCommand) Run(ctx context.Context, io cli.IO) error {
 		return err
 	}
 	done, err := reconciler.Once(ctx)
-	if printErr := c.print(io, done); printErr != nil {
-		return printErr
+	stuck, listErr := outbox.List(ctx, pool, outbox.Filter{Stuck: true, Limit: listed})
+	if err = errors.Join(err, listErr); err != nil {
+		return &cli.ExitError{Code: cli.ExitUnknown, Err: errors.Join(err, c.print(io, done, nil))}
 	}
-	if err != nil {
-		return &cli.ExitError{Code: cli.ExitUnknown, Err: err}
+	if err := c.print(io, done, stuck.Rows); err != nil {
+		return err
+	}
+	if len(stuck.Rows) > 0 {
+		return &cli.ExitError{Code: cli.ExitProblem}
 	}
 	return nil
 }
 
-func (c *onceCommand) print(io cli.IO, done map[string]int) error {
+// listed is how many stuck effects a round tells of; worker outbox list has them all.
+const listed = 20
+
+func (c *onceCommand) print(io cli.IO, done map[string]int, stuck []outbox.Row) error {
 	if c.JSON {
-		return cli.PrintJSON(io.Out, map[string]any{"done": done})
+		return cli.PrintJSON(io.Out, map[string]any{"done": done, "stuck": stuck})
 	}
 	if len(done) == 0 {
-		_, err := fmt.Fprintln(io.Out, "nothing to do")
-		return err
+		if _, err := fmt.Fprintln(io.Out, "nothing to do"); err != nil {
+			return err
+		}
+	}
+	for _, row := range stuck {
+		if _, err := fmt.Fprintf(io.Out, "stuck: %s %s of booking %s: %s\n", row.Kind, row.ID, row.BookingID, row.Reason); err != nil {
+			return err
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(done)) {
 		if _, err := fmt.Fprintf(io.Out, "%s: %d\n", name, done[name]); err != nil {
