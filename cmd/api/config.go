@@ -15,7 +15,7 @@ type serving struct {
 	RequestTimeout       time.Duration `default:"10s" help:"For one request, once its headers are read." setting:"REQUEST_TIMEOUT"`
 	BusyBudget           time.Duration `default:"4s" help:"Of that, for trying again where the database is busy." setting:"BUSY_BUDGET"`
 	ReadHeaderTimeout    time.Duration `default:"5s" help:"For a request's headers to arrive." setting:"READ_HEADER_TIMEOUT"`
-	ReadTimeout          time.Duration `default:"15s" help:"For a request's headers and body to arrive." setting:"READ_TIMEOUT"`
+	ReadTimeout          time.Duration `default:"10s" help:"For a request's headers and body to arrive." setting:"READ_TIMEOUT"`
 	DrainDelay           time.Duration `default:"0s" help:"How long /readyz says no before connections are refused; give it a load balancer's probe interval." setting:"DRAIN_DELAY"`
 }
 

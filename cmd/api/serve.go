@@ -51,7 +51,7 @@ func (c *serveCommand) Run(ctx context.Context, io cli.IO) error {
 	waker := outbox.NewWaker(pool, logger)
 	defer waker.Close()
 	registry := telemetry.NewRegistry()
-	api, err := c.build(pool, waker, newMetrics(registry, pool), logger)
+	api, err := c.build(pool, waker, newMetrics(registry, pool), logger) //nolint:contextcheck // handlers take the request's context
 	if err != nil {
 		return err
 	}

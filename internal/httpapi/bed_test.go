@@ -186,7 +186,7 @@ func (b *bed) nothingWritten(t *testing.T) {
 func (b *bed) rows(t *testing.T) int {
 	t.Helper()
 	var n int
-	require.NoError(t, b.db.Pool.QueryRow(t.Context(), `
+	require.NoError(t, b.db.Pool.QueryRow(context.WithoutCancel(t.Context()), `
 		SELECT (SELECT count(*) FROM idempotency_keys) + (SELECT count(*) FROM bookings) + (SELECT count(*) FROM outbox)
 		     + (SELECT count(*) FROM payments) + (SELECT count(*) FROM allocations) + (SELECT count(*) FROM river_job)`).Scan(&n))
 	return n

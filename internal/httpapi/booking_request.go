@@ -45,7 +45,7 @@ const (
 	maxMetadataValue = 500
 )
 
-var currencyCode = regexp.MustCompile(`^[A-Za-z]{3}$`) //nolint:gochecknoglobals // a compiled constant
+var currencyCode = regexp.MustCompile(`^[A-Za-z]{3}$`)
 
 // decodeBooking reads and checks the body of a booking request. It returns every fault at once, as faults, or what is
 // malformed, as a *Problem. Whatever it lets through can be stored.

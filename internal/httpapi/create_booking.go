@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"time"
 
@@ -47,12 +49,22 @@ func (s *Server) createBooking(ctx context.Context, x *exchange, in *createBooki
 		Status: decided.Status, ContentType: "application/json", Location: decided.Location,
 		KeyExpires: decided.KeyExpires.UTC().Format(time.RFC3339), Body: decided.Body,
 	}
-	if decided.Status >= 400 {
+	if decided.Status >= http.StatusBadRequest {
 		out.ContentType = problemContentType
+		x.problem = codeOf(decided.Body)
 	}
 	if decided.Replayed {
 		out.Replayed, x.replayed = "true", true
 	}
 	x.booking = decided.Location[strings.LastIndexByte(decided.Location, '/')+1:]
 	return out, nil
+}
+
+// codeOf reads a stored refusal, for the log.
+func codeOf(body []byte) Code {
+	var p struct {
+		Code Code `json:"code"`
+	}
+	_ = json.Unmarshal(body, &p) // written by our own database
+	return p.Code
 }

@@ -114,6 +114,9 @@ func withJSON(w http.ResponseWriter, r *http.Request, _ *exchange) error {
 			return malformed("the body ended before its announced length")
 		}
 	}
+	if len(body) == 0 {
+		return malformed("the body is empty")
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return nil
 }

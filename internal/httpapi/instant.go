@@ -15,7 +15,7 @@ const (
 )
 
 // rfc3339 is stricter than time.Parse, which also takes a comma for the dot and offsets that do not exist.
-var rfc3339 = regexp.MustCompile( //nolint:gochecknoglobals // a compiled constant
+var rfc3339 = regexp.MustCompile(
 	`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:(\d{2})(?:\.(\d+))?(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)?$`)
 
 // instant takes a moment. The zero time says that there was a fault.

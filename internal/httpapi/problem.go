@@ -86,7 +86,7 @@ const (
 )
 
 // Problem is an RFC 9457 problem document.
-type Problem struct {
+type Problem struct { //nolint:errname // the document's name first; the OpenAPI document takes it from here
 	Type   string  `json:"type" format:"uri" doc:"A URN that ends in the code."`
 	Title  string  `json:"title" doc:"What kind of problem this is, for people; the same for every problem of one code."`
 	Status int     `json:"status" doc:"The HTTP status."`
@@ -159,7 +159,7 @@ func (s *Server) problem(err error) *Problem {
 		p := newProblem(CodeKeyExpired, "This key was used before, and its answer is no longer kept. No second booking is made. "+
 			"If Location is given, the booking is there; otherwise the request was refused.")
 		if expired.Location != "" {
-			p.with("Location", expired.Location)
+			p = p.with("Location", expired.Location)
 		}
 		return p
 	case errors.Is(err, bookings.ErrInProgress):

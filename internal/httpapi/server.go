@@ -24,7 +24,7 @@ type Config struct {
 
 	RequestTimeout    time.Duration // for one request once its headers are read; default 10 s
 	ReadHeaderTimeout time.Duration // default 5 s
-	ReadTimeout       time.Duration // for headers and body; default 15 s
+	ReadTimeout       time.Duration // for headers and body; default 10 s
 	DrainDelay        time.Duration // between "not ready" and taking no more connections, for load balancers to notice; default 0
 	DrainTimeout      time.Duration // for requests in flight at the end; default 20 s
 }
@@ -57,7 +57,7 @@ func New(config Config, logger *slog.Logger) (*Server, error) {
 	}{
 		{&config.RequestTimeout, 10 * time.Second},
 		{&config.ReadHeaderTimeout, 5 * time.Second},
-		{&config.ReadTimeout, 15 * time.Second},
+		{&config.ReadTimeout, 10 * time.Second},
 		{&config.DrainTimeout, 20 * time.Second},
 	} {
 		if *d.value <= 0 {
@@ -98,7 +98,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	err := s.drain(ctx, server, failed)
-	<-failed
+	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
 	return err
 }
 
