@@ -73,5 +73,8 @@ func actionsOf(ctx context.Context, q postgres.Querier, booking domain.BookingID
 	if err != nil {
 		return nil, fmt.Errorf("read what was done to booking %s: %w", booking, err)
 	}
+	for i := range actions {
+		actions[i].At = actions[i].At.UTC()
+	}
 	return actions, nil
 }

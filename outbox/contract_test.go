@@ -61,8 +61,8 @@ func TestAcceptBookingsJobIsOneOfRivers(t *testing.T) {
 	requireEqualJobs(t, tx, theirs.Job.ID, *e.JobID)
 }
 
-// TestJobArgumentsKeepTheirShape: rows written by an older build must still be understood, and the other way round.
-func TestJobArgumentsKeepTheirShape(t *testing.T) {
+// TestGoldenJobArgumentsKeepTheirShape: rows written by an older build must still be understood, and the other way round.
+func TestGoldenJobArgumentsKeepTheirShape(t *testing.T) {
 	t.Parallel()
 	id, err := domain.ParseID[domain.EffectID]("0190b7a0-0000-7000-8000-000000000001")
 	require.NoError(t, err)

@@ -21,9 +21,9 @@ func eventTypes() []domain.EventType {
 	}
 }
 
-// TestEventsAreEqualBytesForEver (G6): what consumers parse is golden, from the row in the database to the bytes. A
+// TestGoldenEventsAreEqualBytesForEver (G6): what consumers parse is golden, from the row in the database to the bytes. A
 // clock, a map's order or a new field in the envelope turns it red.
-func TestEventsAreEqualBytesForEver(t *testing.T) {
+func TestGoldenEventsAreEqualBytesForEver(t *testing.T) {
 	t.Parallel()
 	tx := testdb.Tx(t)
 	for i, typ := range eventTypes() {

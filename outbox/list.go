@@ -142,16 +142,26 @@ func readRows(ctx context.Context, q postgres.Querier, query string, args pgx.Na
 	rows := make([]Row, 0, len(raw))
 	for _, r := range raw {
 		stuck, reason := explainRow(r)
-		rows = append(rows, Row{Effect: r.Effect, Stuck: stuck, Reason: reason})
+		rows = append(rows, Row{Effect: inUTC(r.Effect), Stuck: stuck, Reason: reason})
 	}
 	return rows, nil
+}
+
+// inUTC shows an effect's times as every other time that leaves the system.
+func inUTC(e Effect) Effect {
+	e.DueAt, e.CreatedAt = e.DueAt.UTC(), e.CreatedAt.UTC()
+	if e.FinishedAt != nil {
+		at := e.FinishedAt.UTC()
+		e.FinishedAt = &at
+	}
+	return e
 }
 
 // explainRow says in plain words why an effect is where it is, and what comes next.
 func explainRow(r row) (stuck bool, reason string) {
 	switch r.Status {
 	case domain.EffectParked:
-		return true, "parked until a person replays it: " + r.LastError
+		return true, "parked, needs a person: " + r.LastError
 	case domain.EffectInDoubt:
 		return true, "in doubt; the reconciler asks the provider next at " + r.DueAt.UTC().Format(time.RFC3339)
 	case domain.EffectPending:

@@ -22,7 +22,7 @@ func TestStuckIsWhatNeedsAttention(t *testing.T) {
 	}{
 		"on its way":  {`SELECT $1::uuid`, false, "on its way"},
 		"tried again": {`UPDATE outbox SET last_error = 'provider busy' WHERE id = $1`, false, "tried again soon: provider busy"},
-		"parked":      {`UPDATE outbox SET status = 'parked', last_error = 'wrong account' WHERE id = $1`, true, "parked until a person replays it: wrong account"},
+		"parked":      {`UPDATE outbox SET status = 'parked', last_error = 'wrong account' WHERE id = $1`, true, "parked, needs a person: wrong account"},
 		"in doubt":    {`UPDATE outbox SET status = 'in_doubt' WHERE id = $1`, true, "in doubt; the reconciler"},
 		"late":        {`UPDATE outbox SET created_at = now() - interval '6 minutes' WHERE id = $1`, true, "late"},
 		"no live job": {`DELETE FROM river_job WHERE id = (SELECT job_id FROM outbox WHERE id = $1)`, true, "no live job"},

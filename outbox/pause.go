@@ -86,5 +86,8 @@ func Pauses(ctx context.Context, q postgres.Querier) ([]Pausing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what is paused: %w", err)
 	}
+	for i := range pauses {
+		pauses[i].PausedAt = pauses[i].PausedAt.UTC()
+	}
 	return pauses, nil
 }

@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"holdfast/domain"
+	"holdfast/internal/postgres"
 )
 
 // TestReplayByStatus (G7): what a replay means for each kind and status, with one row of audit for each accepted one
@@ -115,6 +117,26 @@ func TestReplayNeedsAReasonAndAnEffect(t *testing.T) {
 	_, err = Replay(t.Context(), b.pool, domain.NewID[domain.EffectID](), "ada", "because")
 	require.ErrorIs(t, err, domain.ErrNotFound)
 	require.Zero(t, b.count(t, `SELECT count(*) FROM operator_actions`))
+}
+
+// TestReplayRefusesWhatNoWorkerCarriesOut (G7): a refund that is a person's to make must not turn into a job that waits
+// for ever and leaves the list of what is stuck.
+func TestReplayRefusesWhatNoWorkerCarriesOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := b.book(t)
+	require.NoError(t, postgres.InTx(t.Context(), b.pool, func(tx pgx.Tx) error {
+		return AppendParked(t.Context(), tx, made.booking, domain.EffectRefund, "refund it in full")
+	}))
+	page, err := List(t.Context(), b.pool, Filter{Stuck: true, Kind: domain.EffectRefund})
+	require.NoError(t, err)
+	require.Len(t, page.Rows, 1)
+	require.Equal(t, "parked, needs a person: refund it in full", page.Rows[0].Reason)
+	var refused *RefusedError
+	_, err = Replay(t.Context(), b.pool, page.Rows[0].ID, "ada", "please")
+	require.ErrorAs(t, err, &refused)
+	require.Contains(t, refused.Reason, "refund it in full")
+	require.Zero(t, b.sweep(t))
 }
 
 // TestReplaysAtOnce (G7): two operators, or twenty. Each accepted one leaves its row, one job waits in the end.

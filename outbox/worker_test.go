@@ -118,9 +118,8 @@ func TestIncident17_NothingOfAnErrorReachesRiver(t *testing.T) {
 	for name, handler := range map[string]Handler{
 		"error": func(context.Context, Job) (Verdict, error) { return Verdict{}, errors.New("pi_1_secret_sentinel") },
 		"panic": func(context.Context, Job) (Verdict, error) { panic("pi_1_secret_sentinel") },
-		"nil": func(context.Context, Job) (Verdict, error) {
-			var p *Effect
-			return Verdict{After: time.Duration(p.Attempts)}, nil
+		"bug": func(_ context.Context, job Job) (Verdict, error) {
+			return Verdict{After: []time.Duration{}[job.Snoozes]}, nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

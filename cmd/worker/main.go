@@ -5,7 +5,8 @@ import "holdfast/internal/cli"
 
 // commands is every sub-command. A flag's environment variable is in its tag "setting".
 type commands struct {
-	Run runCommand `cmd:"" help:"Carry out effects until stopped."`
+	Run    runCommand     `cmd:"" help:"Carry out effects until stopped."`
+	Outbox outboxCommands `cmd:"" help:"See what is stuck, and set it going again."`
 }
 
 func program() cli.Program {

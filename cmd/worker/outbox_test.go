@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/domain"
+	"holdfast/internal/cli"
+	"holdfast/internal/testdb"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+// operatorBundle is a database with one booking, and a terminal to work on it.
+type operatorBundle struct {
+	url    string
+	pool   *pgxpool.Pool
+	charge domain.EffectID
+	held   domain.EffectID
+}
+
+func setup(t *testing.T) *operatorBundle {
+	t.Helper()
+	db := testdb.New(t)
+	b := &operatorBundle{
+		url: db.URL, pool: db.Pool, charge: domain.NewID[domain.EffectID](), held: domain.NewID[domain.EffectID](),
+	}
+	resource := domain.NewID[domain.ResourceID]()
+	_, err := db.Pool.Exec(t.Context(), `
+		INSERT INTO resources (id, name, time_zone, places, unit_minutes, price, currency, hold)
+		VALUES ($1, 'Court 1', 'Europe/Berlin', 1, 60, 2500, 'EUR', '10 minutes')`, resource)
+	require.NoError(t, err)
+	_, err = db.Pool.Exec(t.Context(), `
+		SELECT accept_booking(
+			$1, '/v1/bookings', 'key', '\x00', 1::smallint, '24 hours', $2, $3, $4, $5, $6,
+			'2030-05-01T10:00Z', '2030-05-01T11:00Z', 1, NULL, NULL, 'Ada', 'ada@example.com', 'pm_card_visa', '{}')`,
+		domain.NewID[domain.ClientID](), domain.NewID[domain.BookingID](), domain.NewID[domain.PaymentID](), b.charge, b.held, resource)
+	require.NoError(t, err)
+	return b
+}
+
+// run runs the program and returns its exit code and what it wrote.
+func (b *operatorBundle) run(t *testing.T, in io.Reader, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	getenv := func(name string) string { return map[string]string{"DATABASE_URL": b.url}[name] }
+	code = program().Run(t.Context(), append([]string{"outbox"}, args...), getenv, cli.IO{In: in, Out: &stdout, Err: &stderr})
+	return code, stdout.String(), stderr.String()
+}
+
+func (b *operatorBundle) spoil(t *testing.T, query string, args ...any) {
+	t.Helper()
+	_, err := b.pool.Exec(t.Context(), query, args...)
+	require.NoError(t, err)
+}
+
+func (b *operatorBundle) audits(t *testing.T) (n int) {
+	t.Helper()
+	require.NoError(t, b.pool.QueryRow(t.Context(), `SELECT count(*) FROM operator_actions`).Scan(&n))
+	return n
+}
+
+func decode(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var m map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text), &m), text)
+	return m
+}
+
+// TestReplayCommand (G7): accepted once with one audit row and exit 0; a finished effect is refused with exit 1 and none.
+func TestReplayCommand(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.spoil(t, `UPDATE outbox SET status = 'parked', last_error = 'why' WHERE id = $1`, b.charge)
+	code, out, errs := b.run(t, nil, "replay", b.charge.String(), "--reason", "customer called", "--yes", "--json", "--actor", "ada")
+	require.Equal(t, cli.ExitDone, code, errs)
+	answer := decode(t, out)
+	require.Equal(t, true, answer["accepted"])
+	require.Equal(t, 1, b.audits(t))
+	require.Contains(t, out, `"status":"parked"`)
+	require.Contains(t, out, `"status":"pending"`)
+
+	b.spoil(t, `UPDATE outbox SET status = 'done', finished_at = now() WHERE id = $1`, b.charge)
+	code, out, _ = b.run(t, nil, "replay", b.charge.String(), "--reason", "again", "--yes", "--json")
+	require.Equal(t, cli.ExitProblem, code)
+	answer = decode(t, out)
+	require.Equal(t, false, answer["accepted"])
+	require.NotEmpty(t, answer["refused"])
+	require.Equal(t, 1, b.audits(t))
+}
+
+// TestReplayCommandAsksNobodyInAScript (G7): without --yes and without a terminal nothing happens.
+func TestReplayCommandAsksNobodyInAScript(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, null.Close()) }()
+	for _, in := range []io.Reader{nil, strings.NewReader("y\n"), null} {
+		code, _, errs := b.run(t, in, "replay", b.charge.String(), "--reason", "x")
+		require.Equal(t, cli.ExitProblem, code)
+		require.Contains(t, errs, "--yes")
+	}
+	require.Zero(t, b.audits(t))
+}
+
+// TestOutboxWrongUse: all problems at once, exit 2, nothing done.
+func TestOutboxWrongUse(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, args := range [][]string{
+		{"replay", b.charge.String(), "--yes"},
+		{"replay", "x", "--reason", "y", "--yes"},
+		{"replay", domain.NewID[domain.EffectID]().String(), "--reason", "y", "--yes"},
+		{"show", domain.NewID[domain.EffectID]().String()},
+		{"list", "--kind", "x"},
+		{"list", "--limit", "0"},
+		{"list", "--after", "x"},
+		{"list", "--stuck", "--status", "done"},
+		{"pause", "cancel"},
+		{"pause"},
+	} {
+		code, _, errs := b.run(t, nil, args...)
+		require.Equal(t, cli.ExitUsage, code, "%v", args)
+		require.NotEmpty(t, errs)
+	}
+	require.Zero(t, b.audits(t))
+	var stderr bytes.Buffer
+	code := program().Run(t.Context(), []string{"outbox", "replay", "x"}, func(string) string { return "" }, cli.IO{Out: io.Discard, Err: &stderr})
+	require.Equal(t, cli.ExitUsage, code)
+	for _, want := range []string{"DATABASE_URL", "not an id", "--reason"} {
+		require.Contains(t, stderr.String(), want)
+	}
+}
+
+// TestListAndShowCommands: for people and for scripts; exit 1 as soon as something listed is stuck.
+func TestListAndShowCommands(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	code, out, _ := b.run(t, nil, "list", "--stuck")
+	require.Equal(t, cli.ExitDone, code)
+	require.Equal(t, "nothing\n", out)
+	code, out, _ = b.run(t, nil, "list")
+	require.Equal(t, cli.ExitDone, code)
+	require.Contains(t, out, b.charge.String())
+	require.Contains(t, out, "publish 1 held")
+
+	b.spoil(t, `UPDATE outbox SET status = 'parked', last_error = E'a\tb\x1b[31m' WHERE id = $1`, b.charge)
+	code, out, _ = b.run(t, nil, "list", "--stuck")
+	require.Equal(t, cli.ExitProblem, code)
+	require.Contains(t, out, "parked, needs a person")
+	require.NotContains(t, out, "\x1b", "what a row says must not steer the terminal")
+	code, out, _ = b.run(t, nil, "list", "--stuck", "--json")
+	require.Equal(t, cli.ExitProblem, code)
+	require.Len(t, decode(t, out)["rows"], 1)
+
+	code, out, _ = b.run(t, nil, "show", b.charge.String())
+	require.Equal(t, cli.ExitProblem, code)
+	require.Contains(t, out, b.held.String())
+	code, out, _ = b.run(t, nil, "show", b.held.String(), "--json")
+	require.Equal(t, cli.ExitDone, code)
+	require.Equal(t, b.held.String(), decode(t, out)["effect"].(map[string]any)["id"])
+}
+
+// TestPauseCommands (G7): the switch is thrown once, with its audit row, and thrown back; a reason may be missing.
+func TestPauseCommands(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, step := range []struct {
+		args   []string
+		audits int
+		says   string
+	}{
+		{[]string{"pauses"}, 0, "nothing is paused"},
+		{[]string{"pause", "charge"}, 1, "charge is paused"},
+		{[]string{"pause", "charge", "--reason", "again"}, 1, "as before"},
+		{[]string{"pauses"}, 1, "none given"},
+		{[]string{"resume", "charge", "--reason", "over", "--json"}, 2, `"changed":true`},
+		{[]string{"pauses", "--json"}, 2, `"pauses":[]`},
+	} {
+		code, out, errs := b.run(t, nil, step.args...)
+		require.Equal(t, cli.ExitDone, code, errs)
+		require.Contains(t, out, step.says)
+		require.Equal(t, step.audits, b.audits(t))
+	}
+}
+
+// TestOutboxCouldNotTell: a database that is away, or has no schema, is exit 3 and never "refused"; the password in its
+// URL is shown to nobody (G9).
+func TestOutboxCouldNotTell(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.url = "postgres://user:s3cret@127.0.0.1:1/none?connect_timeout=1"
+	for _, args := range [][]string{
+		{"list"}, {"show", b.charge.String()}, {"replay", b.charge.String(), "--reason", "x", "--yes"}, {"pause", "charge"}, {"pauses"},
+	} {
+		code, out, errs := b.run(t, nil, args...)
+		require.Equal(t, cli.ExitUnknown, code, "%v", args)
+		require.NotContains(t, out+errs, "s3cret")
+	}
+}
