@@ -15,14 +15,19 @@ import (
 	"holdfast/payments"
 )
 
-// quick takes the SDK's pauses between the tries of a read away.
+// quick is a gateway that does not wait between the tries of a read.
 func quick(t *testing.T, url string) *Gateway {
 	t.Helper()
 	g := gatewayTo(t, url)
+	hurry(t, g)
+	return g
+}
+
+func hurry(t *testing.T, g *Gateway) {
+	t.Helper()
 	backend, ok := g.reads.(interface{ SetNetworkRetriesSleep(sleep bool) })
 	require.True(t, ok)
 	backend.SetNetworkRetriesSleep(false)
-	return g
 }
 
 // TestIntentIsReadWholeOrNot: only Stripe's own 404 says that there is no such intent, and only a whole intent is one.
