@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 )
@@ -38,8 +39,8 @@ func (c *demoCommand) Run(ctx context.Context, out *printer) (err error) {
 	}
 	// The logs are worth keeping when something went wrong.
 	defer func() {
-		if err == nil {
-			err = os.RemoveAll(state)
+		if err == nil || ctx.Err() != nil {
+			err = errors.Join(err, os.RemoveAll(state))
 		} else {
 			out.line("The logs of the stack are in %s.", filepath.Join(state, "logs"))
 		}
@@ -111,48 +112,29 @@ func (d *demo) bookAndPay(ctx context.Context) error {
 	return d.awaitConfirmed(ctx, first)
 }
 
-// loseAResponse makes the provider charge and not say so.
+// loseAResponse makes the provider charge and not say so, nor answer questions about it.
 func (d *demo) loseAResponse(ctx context.Context) error {
 	d.out.title("2. The provider takes the money, and its answer is lost")
-	// More than one answer has to be lost: net/http itself sends a request again when a kept connection breaks.
-	if err := d.sim.arm(ctx, fault{Operation: "payment_intents.confirm", Times: -1, Fault: "reset_after"}); err != nil {
-		return err
+	for _, f := range []fault{
+		// More than one answer has to be lost: net/http itself sends a request again when a kept connection breaks.
+		{Operation: "payment_intents.confirm", Times: -1, Fault: "reset_after"},
+		{Operation: "payment_intents.retrieve", Times: -1, Fault: "error_503"},
+	} {
+		if err := d.sim.arm(ctx, f); err != nil {
+			return err
+		}
 	}
-	d.out.progress("from now on the simulated Stripe carries out confirms and cuts the connection instead of answering")
+	d.out.progress("from now on the simulated Stripe confirms payments but cuts the connection, and answers reads with 503")
 	second, err := d.book(ctx, "demo-second", 1)
 	if err != nil {
 		return err
 	}
-	if err := d.watchDoubt(ctx, second); err != nil {
-		return err
-	}
-	if err := d.awaitConfirmed(ctx, second); err != nil {
-		return err
-	}
-	if err := d.showWire(ctx, second); err != nil {
-		return err
-	}
-	d.out.progress("the simulated Stripe answers again")
-	return d.sim.disarm(ctx)
+	return d.watch(ctx, second, "in_doubt")
 }
 
-// watchDoubt prints how the doubt begins and ends, as the database has it.
-func (d *demo) watchDoubt(ctx context.Context, booking string) error {
-	began := time.Now()
-	last := ""
-	return poll(ctx, "the doubt about booking "+booking+" to end", func() (bool, error) {
-		state, settled, err := d.witness.doubt(ctx, booking)
-		if err == nil && state != last {
-			d.out.progress("    %s (after %d ms)", state, time.Since(began).Milliseconds())
-			last = state
-		}
-		return settled, err
-	})
-}
-
-// replay lets an operator repeat the charge whose answer was lost.
+// replay lets an operator repeat the charge whose answer was lost, before the provider answers again and after.
 func (d *demo) replay(ctx context.Context) error {
-	d.out.title("3. An operator replays the charge")
+	d.out.title("3. An operator replays the charge, and the provider answers again")
 	second := d.bookings[1]
 	var err error
 	if d.replayed, err = d.witness.effect(ctx, second, "charge"); err != nil {
@@ -161,21 +143,51 @@ func (d *demo) replay(ctx context.Context) error {
 	if d.chargesBefore, err = d.sim.charges(ctx); err != nil {
 		return err
 	}
-	d.out.progress("worker outbox replay %s --reason 'demo: is it safe?' --yes", d.replayed)
-	_, err = command(ctx, d.stack.env, d.stack.opts.binary("worker"),
-		"outbox", "replay", d.replayed, "--reason", "demo: is it safe?", "--yes", "--json")
-	if err != nil {
+	if err := d.replayOnce(ctx); err != nil {
 		return err
 	}
-	if err := d.witness.awaitFinished(ctx, d.replayed); err != nil {
+	d.out.progress("    accepted: the effect stays in doubt, and is the next that the reconciler looks at")
+	if err := d.sim.disarm(ctx); err != nil {
 		return err
 	}
-	after, err := d.sim.charges(ctx)
-	if err != nil {
+	d.out.progress("the simulated Stripe answers again")
+	if err := d.watch(ctx, second, "done"); err != nil {
 		return err
 	}
-	d.out.progress("    accepted, carried out, and the provider's ledger has %d charges, as before", len(after))
+	if err := d.awaitConfirmed(ctx, second); err != nil {
+		return err
+	}
+	if err := d.showWire(ctx, second); err != nil {
+		return err
+	}
+	var refused *exec.ExitError
+	if err := d.replayOnce(ctx); !errors.As(err, &refused) || refused.ExitCode() != 1 {
+		return fmt.Errorf("the replay of a finished charge should be refused with status 1, but: %w", err)
+	}
+	d.out.progress("    refused: the charge is done")
 	return nil
+}
+
+func (d *demo) replayOnce(ctx context.Context) error {
+	const reason = "customer asks whether she has paid"
+	d.out.progress("worker outbox replay %s --reason '%s' --yes --json", d.replayed, reason)
+	_, err := command(ctx, d.stack.env, d.stack.opts.binary("worker"),
+		"outbox", "replay", d.replayed, "--reason", reason, "--yes", "--json")
+	return err
+}
+
+// watch prints how a booking's charge goes on, as the database has it, until its effect has a status.
+func (d *demo) watch(ctx context.Context, booking, until string) error {
+	began := time.Now()
+	last := ""
+	return poll(ctx, "the charge of booking "+booking+" to be "+until, func() (bool, error) {
+		state, status, err := d.witness.charge(ctx, booking)
+		if err == nil && state != last {
+			d.out.progress("    %s (after %d ms)", state, time.Since(began).Milliseconds())
+			last = state
+		}
+		return status == until, err
+	})
 }
 
 // book makes the booking of a slot and remembers it.

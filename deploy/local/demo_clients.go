@@ -76,18 +76,19 @@ type wireEntry struct {
 	IdempotencyKey string `json:"idempotency_key"`
 	Executed       bool   `json:"executed"`
 	Replayed       bool   `json:"replayed"`
+	Status         int    `json:"status"`
 	Fault          string `json:"fault"`
 }
 
 // fate says in words what became of a request.
 func (e wireEntry) fate() string {
 	switch {
+	case e.IdempotencyKey == "":
+		return fmt.Sprintf("read, answered %d", e.Status)
 	case e.Fault != "" && e.Executed:
 		return "carried out, answer lost"
 	case e.Fault != "":
 		return "not carried out again, answer lost"
-	case e.IdempotencyKey == "":
-		return "read"
 	case e.Replayed:
 		return "answered from the key's memory"
 	case e.Executed:

@@ -41,21 +41,14 @@ func (w *witness) effect(ctx context.Context, booking, kind string) (string, err
 		`SELECT id::text FROM outbox WHERE booking_id = $1 AND kind = $2 ORDER BY id DESC LIMIT 1`, booking, kind)
 }
 
-// awaitFinished waits until nothing more happens for an effect.
-func (w *witness) awaitFinished(ctx context.Context, effect string) error {
-	return poll(ctx, "effect "+effect+" to be carried out", func() (bool, error) {
-		return one[bool](ctx, w.db, `SELECT status IN ('done', 'not_needed') FROM outbox WHERE id = $1`, effect)
-	})
-}
-
 // intent is the provider's id of a booking's payment.
 func (w *witness) intent(ctx context.Context, booking string) (string, error) {
 	return one[string](ctx, w.db, `SELECT provider_intent_id FROM payments WHERE booking_id = $1`, booking)
 }
 
-// doubt says where a booking's charge stands, and whether it has ended.
-func (w *witness) doubt(ctx context.Context, booking string) (state string, settled bool, err error) {
-	var effect, payment string
+// charge says where a booking's charge stands, in words and as the status of its effect.
+func (w *witness) charge(ctx context.Context, booking string) (state, effect string, err error) {
+	var payment string
 	var confirms int
 	err = w.db.QueryRow(ctx, `
 		SELECT o.status, p.status,
@@ -63,10 +56,10 @@ func (w *witness) doubt(ctx context.Context, booking string) (state string, sett
 		  FROM outbox o JOIN payments p ON p.booking_id = o.booking_id
 		 WHERE o.booking_id = $1 AND o.kind = 'charge'`, booking).Scan(&effect, &payment, &confirms)
 	if err != nil {
-		return "", false, fmt.Errorf("read the database: %w", err)
+		return "", "", fmt.Errorf("read the database: %w", err)
 	}
 	state = fmt.Sprintf("charge effect %s, payment %s, confirm sent %d time(s)", effect, payment, confirms)
-	return state, effect == "done" || effect == "not_needed", nil
+	return state, effect, nil
 }
 
 // confirmed counts which of the bookings are confirmed and paid.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -18,6 +19,8 @@ const (
 	exitUnknown = 3 // the stack did not start, or did not stay up
 )
 
+const sameInterrupt = 2 * time.Second
+
 type commandLine struct {
 	Up   upCommand   `cmd:"" help:"Start the stack and keep it up until interrupted."`
 	Demo demoCommand `cmd:"" help:"Show a booking, a lost response, its resolution and a replay on a fresh stack."`
@@ -26,8 +29,9 @@ type commandLine struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A second interrupt ends this process at once, and with it all that it started.
-	context.AfterFunc(ctx, stop)
+	// A later interrupt ends this process at once, and with it all that it started. One that follows at once is the same
+	// one again: a terminal, make and `go run` may each pass it on.
+	context.AfterFunc(ctx, func() { time.AfterFunc(sameInterrupt, stop) })
 	os.Exit(run(ctx, os.Args[1:]))
 }
 
