@@ -24,6 +24,7 @@ func TestConformance(t *testing.T) {
 				t.Helper()
 				g, err := New(Config{APIKey: "sk_test_conformance", BaseURL: server.URL})
 				require.NoError(t, err)
+				hurry(t, g)
 				return g
 			},
 			Sim: server,
