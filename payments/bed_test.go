@@ -3,6 +3,7 @@ package payments_test
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,9 +204,31 @@ func (b *bed) agree(id domain.BookingID) {
 	default:
 		require.Failf(b, "not ended", "booking is %s\n%s", booking, b.story(id))
 	}
-	var confirms, creates int
-	b.scan(`SELECT count(*) FROM provider_calls c JOIN payments p ON p.id = c.payment_id WHERE p.booking_id = $1 AND operation = 'confirm'`, &confirms, id)
+	b.oneKeyEach(id)
+	var repeated int
+	b.scan(`SELECT count(DISTINCT event_type) - count(*) FROM outbox WHERE booking_id = $1 AND kind = 'publish'`, &repeated, id)
+	require.Zero(b, repeated, "an event was told twice\n%s", b.story(id))
+}
+
+// oneKeyEach checks that the provider saw the keys that were recorded before their sends, and no other; and that the
+// intention to take the money kept one key for its whole life (G3).
+func (b *bed) oneKeyEach(id domain.BookingID) {
+	b.Helper()
+	var payment string
+	b.scan(`SELECT id::text FROM payments WHERE booking_id = $1`, &payment, id)
+	seen, confirms := map[string]bool{}, 0
+	for _, e := range b.sim.Journal(0) {
+		if strings.Contains(e.IdempotencyKey, payment) && !seen[e.IdempotencyKey] {
+			seen[e.IdempotencyKey] = true
+			if e.Operation == "payment_intents.confirm" {
+				confirms++
+			}
+		}
+	}
 	require.LessOrEqual(b, confirms, 1, "a confirm's key changed while its intention lived\n%s", b.story(id))
-	b.scan(`SELECT count(DISTINCT event_type) - count(*) FROM outbox WHERE booking_id = $1 AND kind = 'publish'`, &creates, id)
-	require.Zero(b, creates, "an event was told twice\n%s", b.story(id))
+	var recorded []string
+	b.scan(`SELECT coalesce(array_agg(c.key), '{}') FROM provider_calls c WHERE c.payment_id = $1::uuid`, &recorded, payment)
+	for key := range seen {
+		require.Contains(b, recorded, key, "a key was sent that was never recorded")
+	}
 }

@@ -36,8 +36,8 @@ func (p *Payments) record(ctx context.Context, tx pgx.Tx, d dossier, op domain.O
 		VALUES ($1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp())
 		ON CONFLICT ON CONSTRAINT provider_calls_pkey
 		DO UPDATE SET sends = c.sends + 1, last_sent_at = clock_timestamp()
-		RETURNING params, sends, extract(epoch FROM clock_timestamp() - first_sent_at)::float8`,
-		d.payment.ID, op, ordinal, s.call.Key, p.gateway.Freeze(op, d.charge())).Scan(&s.call.Params, &s.sends, &seconds)
+		RETURNING key, params, sends, extract(epoch FROM clock_timestamp() - first_sent_at)::float8`,
+		d.payment.ID, op, ordinal, s.call.Key, p.gateway.Freeze(op, d.charge())).Scan(&s.call.Key, &s.call.Params, &s.sends, &seconds)
 	if err != nil {
 		return send{}, fmt.Errorf("record the send %s: %w", s.call.Key, err)
 	}
