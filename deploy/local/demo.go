@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -71,7 +73,10 @@ func tell(ctx context.Context, out *printer, stack *stack) error {
 		return err
 	}
 	defer witness.close()
-	d := &demo{out: out, stack: stack, witness: witness, api: newAPIClient(stack.description), sim: newSimulator(stack.description)}
+	d := &demo{
+		out: out, stack: stack, witness: witness, run: strings.ToLower(rand.Text()[:6]),
+		api: newAPIClient(stack.description), sim: newSimulator(stack.description),
+	}
 	for _, chapter := range []func(context.Context) error{d.bookAndPay, d.loseAResponse, d.replay} {
 		if err := chapter(ctx); err != nil {
 			return err
@@ -88,6 +93,7 @@ type demo struct {
 	api     *apiClient
 	sim     *simulator
 
+	run           string   // tells this run's keys apart
 	bookings      []string // in the order of the story
 	replayed      string   // the effect that was replayed
 	chargesBefore []charge // when the replay began
@@ -96,12 +102,12 @@ type demo struct {
 // bookAndPay is the story without trouble, and the same request sent twice.
 func (d *demo) bookAndPay(ctx context.Context) error {
 	d.out.title("1. A booking is made and paid")
-	first, err := d.book(ctx, "demo-first", 0)
+	first, err := d.book(ctx, d.key("first"), 0)
 	if err != nil {
 		return err
 	}
 	d.out.progress("the same request is sent again under the same key")
-	again, err := d.api.book(ctx, "demo-first", d.slot(0))
+	again, err := d.api.book(ctx, d.key("first"), d.slot(0))
 	if err != nil {
 		return err
 	}
@@ -125,7 +131,7 @@ func (d *demo) loseAResponse(ctx context.Context) error {
 		}
 	}
 	d.out.progress("from now on the simulated Stripe confirms payments but cuts the connection, and answers reads with 503")
-	second, err := d.book(ctx, "demo-second", 1)
+	second, err := d.book(ctx, d.key("second"), 1)
 	if err != nil {
 		return err
 	}
@@ -201,6 +207,9 @@ func (d *demo) book(ctx context.Context, key string, slot int) (string, error) {
 	d.out.progress("    answer: booking %s is %s, payment %s", made.ID, made.Status, made.Payment.Status)
 	return made.ID, nil
 }
+
+// key is an idempotency key of this run: a database that is used again still knows those of the last.
+func (d *demo) key(name string) string { return "demo-" + d.run + "-" + name }
 
 // slot is the request for the nth hour of a day ahead.
 func (d *demo) slot(n int) string {
