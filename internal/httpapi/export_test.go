@@ -1,0 +1,4 @@
+package httpapi
+
+// DecodeBooking is open to tests of its limits.
+var DecodeBooking = decodeBooking
