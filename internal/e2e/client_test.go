@@ -64,9 +64,11 @@ func (w wish) body() []byte {
 
 // answer is what came back.
 type answer struct {
-	status   int
-	replayed string
-	body     string
+	status     int
+	replayed   string
+	location   string
+	retryAfter string
+	body       string
 }
 
 // booking is what the tests read of a booking or of a problem.
@@ -113,7 +115,8 @@ func (c customer) do(request *http.Request) (answer, error) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
-	return answer{response.StatusCode, response.Header.Get("Idempotency-Replayed"), string(body)}, err
+	h := response.Header
+	return answer{response.StatusCode, h.Get("Idempotency-Replayed"), h.Get("Location"), h.Get("Retry-After"), string(body)}, err
 }
 
 // post posts a booking and expects an answer.

@@ -51,7 +51,7 @@ func TestIncident01_LostCommitReply(t *testing.T) {
 			b := newBed(t, nil)
 			court := b.resource(2, time.Hour)
 			var api *service
-			var lost atomic.Int32 // replies that told of a new booking, and their fate
+			var lost atomic.Int32 // replies that told of the booking; the first is lost
 			between := newProxy(t, hostOf(t, b.db.URL), func(reply []byte) bool {
 				if !bytes.Contains(reply, []byte("hold_expires_at")) || lost.Add(1) > 1 {
 					return false
@@ -62,7 +62,7 @@ func TestIncident01_LostCommitReply(t *testing.T) {
 			ada := b.customer("ada", api.address)
 
 			first, err := ada.try(t.Context(), "one", wish{resource: court})
-			require.Equal(t, 1, between.cuts())
+			require.Positive(t, lost.Load())
 			require.Equal(t, 1, count(b, `SELECT count(*) FROM bookings`))
 			if killed {
 				require.Error(t, err)

@@ -33,6 +33,7 @@ type service struct {
 	args    []string
 	env     []string
 	address string // of the API, or else of health and metrics
+	http    *http.Client
 
 	mu     sync.Mutex // a proxy may kill while the test looks
 	latest *child.Process
@@ -42,7 +43,7 @@ type service struct {
 // service sets up a binary without starting it.
 func (b *bed) service(binary string, env ...string) *service {
 	b.Helper()
-	s := &service{bed: b, name: binary, path: binaries.path(b.T, binary), args: []string{"run"}, address: freeAddress(b.T)}
+	s := &service{bed: b, name: binary, path: binaries.path(b.T, binary), args: []string{"run"}, address: freeAddress(b.T), http: newHTTP(b.T)}
 	s.env = append(append([]string{}, b.env...), "METRICS_ADDR="+s.address)
 	if binary == "api" {
 		s.args = []string{"serve"}
@@ -80,22 +81,23 @@ func (s *service) Start() {
 // AwaitReady waits until the binary says that it can do its work.
 func (s *service) AwaitReady() {
 	s.bed.Helper()
-	client := newHTTP(s.bed.T)
 	eventually(s.bed.T, readyWithin, s.name+" is ready", func() bool {
-		select {
-		case <-s.process().Done():
-			require.FailNow(s.bed, "ended instead of becoming ready", "%s: %v", s.name, s.process().Err())
-		default:
-		}
-		request, err := http.NewRequestWithContext(s.bed.Context(), http.MethodGet, "http://"+s.address+"/readyz", http.NoBody)
-		require.NoError(s.bed, err)
-		response, err := client.Do(request)
-		if err != nil {
-			return false
-		}
-		require.NoError(s.bed, response.Body.Close())
-		return response.StatusCode == http.StatusOK
+		require.True(s.bed, s.running(), "%s ended instead of becoming ready", s.name)
+		return s.ready() == http.StatusOK
 	})
+}
+
+// ready is what /readyz answers; 0 if nothing does.
+func (s *service) ready() int {
+	s.bed.Helper()
+	request, err := http.NewRequestWithContext(s.bed.Context(), http.MethodGet, "http://"+s.address+"/readyz", http.NoBody)
+	require.NoError(s.bed, err)
+	response, err := s.http.Do(request)
+	if err != nil {
+		return 0
+	}
+	require.NoError(s.bed, response.Body.Close())
+	return response.StatusCode
 }
 
 // Kill ends the process as a crash would, and returns when it is gone.
