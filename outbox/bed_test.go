@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-const patience = 30 * time.Second
+const patience = time.Minute // on a busy machine
 
 // testBundle is a database and what a test needs to fill it.
 type testBundle struct {
@@ -66,6 +66,13 @@ func book(t *testing.T, q postgres.Querier) booked {
 	require.NoError(t, err)
 	require.Equal(t, "created", outcome)
 	return made
+}
+
+// young keeps the held events from growing old while a busy machine runs the test: those have no job of their own, and
+// are missed after 15 s.
+func (b *testBundle) young(t *testing.T) {
+	t.Helper()
+	b.exec(t, `UPDATE outbox SET created_at = now() + interval '1 hour' WHERE kind = 'publish' AND job_id IS NULL`)
 }
 
 // event appends an event to a booking as settling does: event_seq is taken under the booking's lock.

@@ -29,6 +29,7 @@ func newHeartbeat(pool *pgxpool.Pool, id string, logger *slog.Logger) *heartbeat
 	return &heartbeat{pool: pool, id: id, logger: logger}
 }
 
+// start writes the first beat, for which it takes as long as ctx allows, and goes on beating.
 func (h *heartbeat) start(ctx context.Context) error {
 	if err := h.beat(ctx); err != nil {
 		return err
@@ -49,15 +50,15 @@ func (h *heartbeat) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if err := h.beat(ctx); err != nil && ctx.Err() == nil {
+		beat, cancel := context.WithTimeout(ctx, beatTimeout)
+		if err := h.beat(beat); err != nil && ctx.Err() == nil {
 			h.logger.WarnContext(ctx, "heartbeat not written", "error", err.Error())
 		}
+		cancel()
 	}
 }
 
 func (h *heartbeat) beat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
-	defer cancel()
 	_, err := h.pool.Exec(ctx, `
 		INSERT INTO outbox_workers (id, seen_at) VALUES ($1, clock_timestamp())
 		ON CONFLICT ON CONSTRAINT outbox_workers_pkey DO UPDATE SET seen_at = excluded.seen_at`, h.id)

@@ -31,6 +31,7 @@ func TestStuckIsWhatNeedsAttention(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			made := b.book(t)
+			b.young(t)
 			b.exec(t, test.spoil, made.charge)
 			shown, err := Show(t.Context(), b.pool, made.charge)
 			require.NoError(t, err)
@@ -73,6 +74,7 @@ func TestListPages(t *testing.T) {
 			b.exec(t, `UPDATE outbox SET status = 'in_doubt' WHERE id = $1`, made.charge)
 		}
 	}
+	b.young(t)
 	for filter, want := range map[Filter]int{
 		{}:                                  16,
 		{Kind: domain.EffectCharge}:         6,

@@ -17,6 +17,7 @@ import (
 // and none for a refused one. Money that is done is never done again.
 func TestReplayByStatus(t *testing.T) {
 	t.Parallel()
+	b := setup(t)
 	for _, kind := range []domain.EffectKind{domain.EffectCharge, domain.EffectPublish} {
 		for status, want := range map[domain.EffectStatus]ReplayAction{
 			domain.EffectPending:   Requeued,
@@ -28,7 +29,6 @@ func TestReplayByStatus(t *testing.T) {
 		} {
 			t.Run(string(kind)+" "+string(status), func(t *testing.T) {
 				t.Parallel()
-				b := setup(t)
 				made := b.book(t)
 				id := made.charge
 				if kind == domain.EffectPublish {
@@ -42,7 +42,7 @@ func TestReplayByStatus(t *testing.T) {
 				before := b.load(t, id)
 				result, err := Replay(t.Context(), b.pool, id, "ada", "customer called")
 				after := b.load(t, id)
-				audits := b.count(t, `SELECT count(*) FROM operator_actions`)
+				audits := b.count(t, `SELECT count(*) FROM operator_actions WHERE effect_id = $1`, id)
 				if want == "" {
 					var refused *RefusedError
 					require.ErrorAs(t, err, &refused)
@@ -67,7 +67,7 @@ func TestReplayByStatus(t *testing.T) {
 				require.Equal(t, 1, b.count(t, `
 					SELECT count(*) FROM river_job
 					 WHERE args ->> 'effect_id' = $1 AND state = 'available' AND id = $2`, id.String(), after.JobID))
-				require.Equal(t, 1, b.count(t, `SELECT count(*) FROM river_job WHERE state = 'cancelled'`), "no pile of jobs")
+				require.Equal(t, 1, b.count(t, `SELECT count(*) FROM river_job WHERE id = $1 AND state = 'cancelled'`, before.JobID), "no pile of jobs")
 			})
 		}
 	}
@@ -136,6 +136,7 @@ func TestReplayRefusesWhatNoWorkerCarriesOut(t *testing.T) {
 	_, err = Replay(t.Context(), b.pool, page.Rows[0].ID, "ada", "please")
 	require.ErrorAs(t, err, &refused)
 	require.Contains(t, refused.Reason, "refund it in full")
+	b.young(t)
 	require.Zero(t, b.sweep(t))
 }
 

@@ -21,7 +21,9 @@ func (b *testBundle) sweep(t *testing.T) int {
 // TestSweepRevivesLostJobs (G5, G6, incident 14): whatever became of the job, a pending effect gets a new one, once.
 func TestSweepRevivesLostJobs(t *testing.T) {
 	t.Parallel()
-	const dead = `UPDATE river_job SET state = 'running', attempted_by = '{alive,dead}', attempted_at = now(), attempt = 1 WHERE id = $1`
+	b := setup(t)
+	b.exec(t, `INSERT INTO outbox_workers VALUES ('alive', now() + interval '1 hour')`)
+	const running = `UPDATE river_job SET state = 'running', attempted_at = now(), attempt = 2, attempted_by = `
 	for name, test := range map[string]struct {
 		spoil string
 		want  int
@@ -30,29 +32,24 @@ func TestSweepRevivesLostJobs(t *testing.T) {
 		"completed":                    {`UPDATE river_job SET state = 'completed', finalized_at = now() WHERE id = $1`, 1},
 		"cancelled":                    {`UPDATE river_job SET state = 'cancelled', finalized_at = now() WHERE id = $1`, 1},
 		"discarded":                    {`UPDATE river_job SET state = 'discarded', finalized_at = now() WHERE id = $1`, 1},
-		"runs in a dead process":       {dead, 1},
-		"runs in a silent process":     {`WITH w AS (INSERT INTO outbox_workers VALUES ('dead', now() - interval '16 seconds')) ` + dead, 1},
-		"runs in a live process":       {`WITH w AS (INSERT INTO outbox_workers VALUES ('dead', now())) ` + dead, 0},
-		"was run by a dead one before": {`WITH w AS (INSERT INTO outbox_workers VALUES ('new', now())) UPDATE river_job SET state = 'running', attempted_by = '{dead,new}', attempted_at = now(), attempt = 2 WHERE id = $1`, 0},
+		"runs in a dead process":       {running + `'{alive,dead}' WHERE id = $1`, 1},
+		"runs in a silent process":     {`WITH w AS (INSERT INTO outbox_workers VALUES ('silent', now() - interval '16 seconds')) ` + running + `'{alive,silent}' WHERE id = $1`, 1},
+		"was run by a dead one before": {running + `'{dead,alive}' WHERE id = $1`, 0},
 		"waits":                        {`UPDATE river_job SET state = 'available' WHERE id = $1`, 0},
 		"is scheduled":                 {`UPDATE river_job SET state = 'scheduled', scheduled_at = now() + interval '1 day' WHERE id = $1`, 0},
 		"is to be retried":             {`UPDATE river_job SET state = 'retryable' WHERE id = $1`, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			made := b.book(t)
-			b.exec(t, `INSERT INTO outbox_workers VALUES ('alive', now())`)
-			before := b.load(t, made.charge)
-			b.exec(t, test.spoil, before.JobID)
-			require.Equal(t, test.want, b.sweep(t))
-			require.Zero(t, b.sweep(t), "once is enough")
-			after := b.load(t, made.charge)
-			require.Equal(t, domain.EffectPending, after.Status)
-			require.Equal(t, test.want == 1, *before.JobID != *after.JobID)
-			require.Equal(t, 1, b.count(t, `SELECT count(*) FROM river_job WHERE id = $1 AND args ->> 'effect_id' = $2`,
-				after.JobID, made.charge.String()))
-		})
+		made := b.book(t)
+		b.young(t)
+		before := b.load(t, made.charge)
+		b.exec(t, test.spoil, before.JobID)
+		require.Equal(t, test.want, b.sweep(t), name)
+		require.Zero(t, b.sweep(t), "%s: once is enough", name)
+		after := b.load(t, made.charge)
+		require.Equal(t, domain.EffectPending, after.Status, name)
+		require.Equal(t, test.want == 1, *before.JobID != *after.JobID, name)
+		require.Equal(t, 1, b.count(t, `SELECT count(*) FROM river_job WHERE id = $1 AND args ->> 'effect_id' = $2`,
+			after.JobID, made.charge.String()), name)
 	}
 }
 
@@ -67,6 +64,7 @@ func TestSweepLeavesFinishedAndDoubtfulAlone(t *testing.T) {
 		b.exec(t, `UPDATE outbox SET status = $2, finished_at = CASE WHEN $3 THEN now() END WHERE id = $1`,
 			made.charge, status, status.Finished())
 	}
+	b.young(t)
 	b.exec(t, `DELETE FROM river_job`)
 	require.Zero(t, b.sweep(t))
 }
@@ -80,6 +78,7 @@ func TestSweepGivesABookingOnePublishJob(t *testing.T) {
 		b.exec(t, `UPDATE outbox SET created_at = created_at - interval '16 seconds' WHERE booking_id = $1`, made.booking)
 	}
 	young := b.book(t)
+	b.young(t)
 	alone, carriedByLater, lostBoth, parkedFirst := b.book(t), b.book(t), b.book(t), b.book(t)
 	b.event(t, carriedByLater.booking, domain.EventConfirmed)
 	lost := b.load(t, b.event(t, lostBoth.booking, domain.EventConfirmed))
