@@ -57,12 +57,12 @@ func (c *serveCommand) Run(ctx context.Context, io cli.IO) error {
 	}
 	stopMetrics, err := telemetry.Serve(ctx, c.Service.MetricsAddr, telemetry.Handler(registry, readiness(api)), logger)
 	if err != nil {
-		return err
+		return &cli.ExitError{Code: cli.ExitUsage, Err: err}
 	}
 	defer stopMetrics()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Serving.HTTPAddr)
 	if err != nil {
-		return fmt.Errorf("listen on HTTP_ADDR: %w", err)
+		return &cli.ExitError{Code: cli.ExitUsage, Err: fmt.Errorf("listen on HTTP_ADDR: %w", err)}
 	}
 	if err := api.Ready(ctx); err != nil { // it may become ready yet: /readyz keeps traffic away until then
 		logger.WarnContext(ctx, "not ready yet", "error", err.Error())

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/cli"
+	"holdfast/internal/testdb"
+)
+
+const patience = 15 * time.Second
+
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// process is a running `api serve`.
+type process struct {
+	log      safeBuffer
+	stop     context.CancelFunc
+	done     chan int
+	url, own string // the API's address and the one of its metrics
+	http     *http.Client
+}
+
+func startServe(t *testing.T, databaseURL string) *process {
+	t.Helper()
+	p := &process{done: make(chan int, 1), own: "http://" + freeAddress(t), http: &http.Client{}}
+	t.Cleanup(p.http.CloseIdleConnections)
+	env := map[string]string{
+		"DATABASE_URL": databaseURL, "HTTP_ADDR": "127.0.0.1:0", "METRICS_ADDR": strings.TrimPrefix(p.own, "http://"), "LOG_LEVEL": "debug",
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	p.stop = cancel
+	t.Cleanup(cancel)
+	go func() {
+		p.done <- program().Run(ctx, []string{"serve"}, func(name string) string { return env[name] }, cli.IO{Out: io.Discard, Err: &p.log})
+	}()
+	require.Eventually(t, func() bool { return p.find(t) }, patience, time.Millisecond)
+	return p
+}
+
+// find reads the address from the log, which names it once.
+func (p *process) find(t *testing.T) bool {
+	t.Helper()
+	for line := range strings.Lines(p.log.String()) {
+		var entry struct {
+			Msg      string `json:"msg"`
+			HTTPAddr string `json:"http_addr"`
+		}
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "listening" {
+			p.url = "http://" + entry.HTTPAddr
+		}
+	}
+	return p.url != ""
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+func (p *process) get(t *testing.T, url string, headers ...string) (int, string) {
+	t.Helper()
+	return p.send(t, http.MethodGet, url, "", headers...)
+}
+
+func (p *process) send(t *testing.T, method, url, body string, headers ...string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	resp, err := p.http.Do(r)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, resp.Body.Close()) }()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(text)
+}
+
+func (p *process) end(t *testing.T) int {
+	t.Helper()
+	p.stop()
+	select {
+	case code := <-p.done:
+		return code
+	case <-time.After(patience):
+		require.Fail(t, "the process does not stop", p.log.String())
+		return -1
+	}
+}
+
+func TestServe(t *testing.T) {
+	t.Parallel()
+	db := testdb.New(t)
+	var token createdToken
+	run(t, db.URL, words("token create --client acme --scope bookings:read,bookings:write --json")).into(t, &token)
+	var court resource
+	run(t, db.URL, words("resource create --name Court --time-zone UTC --price 2500 --currency eur --json")).into(t, &court)
+
+	p := startServe(t, db.URL)
+	for _, url := range []string{p.url + "/readyz", p.url + "/healthz", p.own + "/readyz", p.own + "/healthz"} {
+		status, body := p.get(t, url)
+		require.Equal(t, http.StatusOK, status, "%s: %s", url, body)
+	}
+	bearer := "Authorization: Bearer " + token.Token
+	status, body := p.send(t, http.MethodPost, p.url+"/v1/bookings", `{"resource_id":"`+court.ID.String()+`",
+		"start":"2027-01-01T10:00:00Z","end":"2027-01-01T11:00:00Z","customer":{"name":"Ada","email":"ada@example.org"},"payment_method":"pm_card_visa"}`,
+		bearer, "Content-Type: application/json", "Idempotency-Key: one")
+	require.Equal(t, http.StatusCreated, status, body)
+	var booking struct{ ID string }
+	require.NoError(t, json.Unmarshal([]byte(body), &booking))
+	status, body = p.get(t, p.url+"/v1/bookings/"+booking.ID, bearer)
+	require.Equal(t, http.StatusOK, status, body)
+	status, _ = p.get(t, p.url+"/wp-login.php")
+	require.Equal(t, http.StatusNotFound, status)
+
+	_, metrics := p.get(t, p.own+"/metrics")
+	require.Contains(t, metrics, `holdfast_http_request_duration_seconds_count{route="POST /v1/bookings",status="201"} 1`)
+	require.Contains(t, metrics, `holdfast_http_request_duration_seconds_count{route="none",status="404"} 1`)
+	require.Contains(t, metrics, "holdfast_db_connections_max 20")
+	status, _ = p.get(t, p.url+"/metrics")
+	require.Equal(t, http.StatusNotFound, status, "metrics are on their own address")
+
+	require.Equal(t, cli.ExitDone, p.end(t))
+	log := p.log.String()
+	require.Equal(t, 1, strings.Count(log, `"listening"`))
+	require.Contains(t, log, `"stopped"`)
+	require.Contains(t, log, booking.ID)
+	for _, secret := range []string{token.Token, "ada@example.org", "pm_card_visa"} {
+		require.NotContains(t, log, secret)
+	}
+}
+
+func TestServeIsNotReadyWithoutItsSchema(t *testing.T) {
+	t.Parallel()
+	db := testdb.New(t)
+	_, err := db.Pool.Exec(t.Context(), `DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`)
+	require.NoError(t, err)
+	p := startServe(t, db.URL)
+	status, body := p.get(t, p.url+"/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, body, `"code":"not_ready"`)
+	require.NotContains(t, body, "schema has version")
+	status, body = p.get(t, p.own+"/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Equal(t, "The database cannot be used.\n", body)
+	status, _ = p.get(t, p.url+"/healthz")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, cli.ExitDone, p.end(t))
+	require.Contains(t, p.log.String(), "run: api migrate", "the log says what to do")
+}
+
+func TestServeStartsWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	p := startServe(t, "postgres://u:sentinel@127.0.0.1:1/x")
+	status, body := p.get(t, p.url+"/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, status, body)
+	status, body = p.get(t, p.url+"/v1/resources", "Authorization: Bearer hf_"+strings.Repeat("A", 43))
+	require.Equal(t, http.StatusServiceUnavailable, status, body)
+	require.Contains(t, body, `"code":"busy"`)
+	require.Equal(t, cli.ExitDone, p.end(t))
+	require.NotContains(t, p.log.String(), "sentinel")
+}
+
+func TestAddressInUse(t *testing.T) {
+	t.Parallel()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	for _, name := range []string{"HTTP_ADDR", "METRICS_ADDR"} {
+		r := run(t, "postgres://u@127.0.0.1:1/x", []string{"serve"}, "HTTP_ADDR=127.0.0.1:0", name+"="+l.Addr().String())
+		require.Equal(t, cli.ExitUsage, r.code)
+		require.Contains(t, r.err, name)
+	}
+}
