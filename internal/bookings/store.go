@@ -55,9 +55,10 @@ func Get(ctx context.Context, q postgres.Querier, client domain.ClientID, id dom
 }
 
 // Lock reads a booking and keeps everybody else from moving it until the transaction ends. Whoever moves a booking or
-// its payment takes this lock first: it is what expiry and payment contend for.
+// its payment takes this lock first: it is what expiry and payment contend for. It lets rows that only refer to the
+// booking be written: an operator's replay locks an effect and then does that, and would deadlock with a settlement.
 func Lock(ctx context.Context, tx pgx.Tx, id domain.BookingID) (domain.Booking, error) {
-	return one(ctx, tx, `SELECT `+bookingColumns+` FROM bookings WHERE id = $1 FOR UPDATE`, id.UUID)
+	return one(ctx, tx, `SELECT `+bookingColumns+` FROM bookings WHERE id = $1 FOR NO KEY UPDATE`, id.UUID)
 }
 
 func one(ctx context.Context, q postgres.Querier, sql string, args ...any) (domain.Booking, error) {
@@ -114,5 +115,5 @@ func NextExpired(ctx context.Context, tx pgx.Tx) (domain.Booking, error) {
 		 WHERE status = 'held' AND hold_expires_at <= clock_timestamp()
 		 ORDER BY hold_expires_at
 		 LIMIT 1
-		   FOR UPDATE SKIP LOCKED`)
+		   FOR NO KEY UPDATE SKIP LOCKED`)
 }
