@@ -55,7 +55,8 @@ func newBed(t *testing.T, observe func(stripesim.JournalEntry), env ...string) *
 	return b
 }
 
-// nothingLeft asserts that the binaries have left no connection and no file.
+// nothingLeft asserts that the binaries have left no connection and no file, and never stood in each other's way (G2):
+// the counters of a connection are complete once it has ended.
 func (b *bed) nothingLeft() {
 	if b.Failed() {
 		return
@@ -64,6 +65,7 @@ func (b *bed) nothingLeft() {
 		return count(b, `SELECT count(*) FROM pg_stat_activity
 			WHERE datname = current_database() AND application_name LIKE 'holdfast-%'`) == 0
 	})
+	require.Zero(b, count(b, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`), "deadlocks")
 	left, err := os.ReadDir(b.tmp)
 	require.NoError(b, err)
 	require.Empty(b, left, "temporary files of the binaries")
