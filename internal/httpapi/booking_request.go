@@ -31,7 +31,7 @@ type moneyRequest struct {
 
 type customer struct {
 	Name  string `json:"name" minLength:"1" maxLength:"200" doc:"Who books; no control characters." example:"Ada Lovelace"`
-	Email string `json:"email" format:"email" maxLength:"254" doc:"Where to reach them." example:"ada@example.org"`
+	Email string `json:"email" format:"email" minLength:"3" maxLength:"254" doc:"Where to reach them." example:"ada@example.org"`
 }
 
 const (

@@ -26,7 +26,7 @@ Every POST under /v1 but the payment provider's webhook needs an Idempotency-Key
 - Same key, other parameters: 422 idempotency_key_reused.
 - Same key while the first request is still running: waits up to 2 seconds, then 409 request_in_progress with Retry-After. That is no evidence that there is no booking.
 - Stored and replayed is what was decided: the booking, or slot_unavailable or price_changed. A late duplicate of a refused request never turns into a booking.
-- Not stored are refusals before that (400, 401, 403, 404, 408, 413, 415, 422) and all that passes (409 request_in_progress, 5xx). Send the same request again, with the same key.
+- Not stored are refusals before that (400, 401, 403, 404, 408, 413, 415, 422) and all that passes (409 request_in_progress, 5xx): the key stays free.
 - After a lost connection, a time-out or a 5xx, always send the same request again with the same key: you get the booking that was made, or make it now.
 - Answers are kept at least until Idempotency-Key-Expires, 24 hours by default. After it the same key answers 409 idempotency_key_expired with the booking's Location. There is never a second booking.
 
