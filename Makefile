@@ -12,7 +12,7 @@ demo: ## see the idea: book, pay, lose a response, reconcile, replay (starts and
 
 .PHONY: up
 up: ## the same stack, kept up; prints addresses, tokens and a first curl; Ctrl-C stops it
-	@go build -o bin/local ./deploy/local && exec bin/local up
+	@go build -o bin/local ./deploy/local && exec bin/local up --stop-with-parent
 
 .PHONY: test
 test: ## every test, race detector on, against real PostgreSQL, JetStream and HTTP

@@ -8,23 +8,51 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/domain"
+	"holdfast/outbox"
 	"holdfast/payments"
 	"holdfast/payments/stripesim"
 )
 
-// stalled is the real gateway, whose next answer to a read is held back while something else happens.
+// stalled is the real gateway whose answers are held back, or replaced, while something else happens.
 type stalled struct {
 	payments.Gateway
-	meanwhile func()
+	afterRead func()                                                        // once, before the answer to a read is delivered
+	afterSend func(c payments.Call, out payments.Outcome) payments.Outcome // for every send
 }
 
 func (s *stalled) Intent(ctx context.Context, id string) (payments.Intent, error) {
 	intent, err := s.Gateway.Intent(ctx, id)
-	if happen := s.meanwhile; happen != nil {
-		s.meanwhile = nil
+	if happen := s.afterRead; happen != nil {
+		s.afterRead = nil
 		happen()
 	}
 	return intent, err
+}
+
+func (s *stalled) Send(ctx context.Context, c payments.Call) payments.Outcome {
+	out := s.Gateway.Send(ctx, c)
+	if s.afterSend != nil {
+		out = s.afterSend(c, out)
+	}
+	return out
+}
+
+func (b *bed) engineOn(g payments.Gateway) *payments.Payments {
+	return payments.New(b.db.Pool, g, noWaker{}, b.config, slog.New(slog.DiscardHandler))
+}
+
+func (b *bed) intent(id domain.BookingID) string {
+	b.Helper()
+	var intent string
+	b.scan(`SELECT coalesce(provider_intent_id, '') FROM payments WHERE booking_id = $1`, &intent, id)
+	return intent
+}
+
+func (b *bed) events(id domain.BookingID) []string {
+	b.Helper()
+	var events []string
+	b.scan(`SELECT array_agg(event_type ORDER BY event_seq) FROM outbox WHERE booking_id = $1 AND kind = 'publish'`, &events, id)
+	return events
 }
 
 // An older answer never settles over a newer one (G3, G4): a read shows requires_action and is delivered only after the
@@ -35,26 +63,163 @@ func TestSettle_AnOldObservationIsDropped(t *testing.T) {
 	b := setup(t)
 	id := b.book("pm_card_authenticationRequired")
 	gateway := &stalled{Gateway: b.gateway}
-	slow := payments.New(b.db.Pool, gateway, noWaker{}, b.config, slog.New(slog.DiscardHandler))
-	fast := b.engine()
+	slow, fast := b.engineOn(gateway), b.engine()
 	b.work(fast, id, domain.EffectCharge)
-	var intent string
-	b.scan(`SELECT provider_intent_id FROM payments WHERE booking_id = $1`, &intent, id)
-	gateway.meanwhile = func() {
-		_, err := b.sim.Act(stripesim.Action{Action: "fail_authentication", PaymentIntent: intent})
-		require.NoError(t, err)
+	watch := func(p *payments.Payments) {
 		b.exec(`UPDATE payments SET watch_at = clock_timestamp() WHERE booking_id = $1`, id)
-		worked, err := fast.Watch(b.ctx)
+		worked, err := p.Watch(b.ctx)
 		require.NoError(t, err)
 		require.True(t, worked)
 	}
-	b.exec(`UPDATE payments SET watch_at = clock_timestamp() WHERE booking_id = $1`, id)
-	worked, err := slow.Watch(b.ctx)
-	require.NoError(t, err)
-	require.True(t, worked)
+	gateway.afterRead = func() {
+		_, err := b.sim.Act(stripesim.Action{Action: "fail_authentication", PaymentIntent: b.intent(id)})
+		require.NoError(t, err)
+		watch(fast)
+	}
+	watch(slow)
 	_, payment, _ := b.statuses(id)
 	require.Equal(t, "declined", payment, b.story(id))
-	var events []string
-	b.scan(`SELECT array_agg(event_type ORDER BY event_seq) FROM outbox WHERE booking_id = $1 AND kind = 'publish'`, &events, id)
-	require.Equal(t, []string{"held", "action_required", "payment_declined"}, events)
+	require.Equal(t, []string{"held", "action_required", "payment_declined"}, b.events(id))
+}
+
+// A replayed answer is a snapshot (G3, G6): the confirm asked for authentication, that answer was lost, the customer
+// passed meanwhile, and the same key is answered requires_action for the rest of its life. Expected: confirmed, and
+// nobody is told to act.
+func TestCharge_AReplayedAnswerIsASnapshot(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.book("pm_card_authenticationRequired")
+	gateway := &stalled{Gateway: b.gateway}
+	confirms := 0
+	gateway.afterSend = func(c payments.Call, out payments.Outcome) payments.Outcome {
+		if c.Operation != domain.OpConfirm {
+			return out
+		}
+		if confirms++; confirms > 1 {
+			require.True(t, out.Replayed)
+			require.Equal(t, payments.IntentRequiresAction, out.Intent.Status)
+			return out
+		}
+		_, err := b.sim.Act(stripesim.Action{Action: "authenticate", PaymentIntent: c.IntentID})
+		require.NoError(t, err)
+		return payments.Outcome{} // lost
+	}
+	b.work(b.engineOn(gateway), id, domain.EffectCharge)
+	b.agree(id)
+	require.Equal(t, []string{"held", "confirmed"}, b.events(id))
+	require.Equal(t, 2, confirms)
+}
+
+// A refusal of a re-send says nothing about the send before it (G4): the first confirm charged and its answer was lost,
+// the second is refused outright. Expected: not ended, the call's outcome still unknown, and confirmed once read.
+func TestCharge_ARefusedResendProvesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.book("pm_card_visa")
+	gateway := &stalled{Gateway: b.gateway}
+	confirms := 0
+	gateway.afterSend = func(c payments.Call, out payments.Outcome) payments.Outcome {
+		if c.Operation != domain.OpConfirm {
+			return out
+		}
+		if confirms++; confirms == 1 {
+			return payments.Outcome{}
+		}
+		return payments.Outcome{Class: payments.Rejected, HTTPStatus: 400}
+	}
+	b.work(b.engineOn(gateway), id, domain.EffectCharge)
+	booking, payment, taken := b.statuses(id)
+	require.Equal(t, []any{"held", "in_doubt", true}, []any{booking, payment, taken})
+	var outcome string
+	b.scan(`SELECT outcome FROM provider_calls WHERE operation = 'confirm'`, &outcome)
+	require.Equal(t, "unknown", outcome)
+	b.reconcile(b.engine(), id)
+	b.agree(id)
+	booking, _, _ = b.statuses(id)
+	require.Equal(t, "confirmed", booking)
+}
+
+// The create's answer comes after the hold was swept (G3): the intent's id is not committed, so that it can never be
+// confirmed; it is canceled when it is found. Expected: expired, no charge, no confirm.
+func TestCharge_ALateIntentIsNeverAdopted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.book("pm_card_visa")
+	gateway := &stalled{Gateway: b.gateway}
+	gateway.afterSend = func(_ payments.Call, out payments.Outcome) payments.Outcome {
+		b.expire(id)
+		worked, err := b.engine().SweepHold(b.ctx)
+		require.NoError(t, err)
+		require.True(t, worked)
+		return out
+	}
+	b.work(b.engineOn(gateway), id, domain.EffectCharge)
+	require.Empty(t, b.intent(id))
+	require.Equal(t, 0, b.sent("payment_intents.confirm"))
+	b.watch()
+	require.Equal(t, 1, b.sent("payment_intents.cancel"))
+	b.agree(id)
+	booking, _, _ := b.statuses(id)
+	require.Equal(t, "expired", booking)
+}
+
+// A hold that is over but not swept yet: nothing may be sent any more (G4). Expected: expired, and the provider saw
+// nothing at all.
+func TestCharge_NothingIsSentAfterTheHold(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.book("pm_card_visa")
+	b.expire(id)
+	b.work(b.engine(), id, domain.EffectCharge)
+	b.agree(id)
+	require.Empty(t, b.sim.Journal(0))
+}
+
+// A late or duplicated job of a settled effect asks nobody anything (G7, incident 14).
+func TestIncident14_ALateJobDoesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, method := range []string{"pm_card_visa", "pm_card_chargeDeclined", "pm_card_authenticationRequired"} {
+		id := b.book(method)
+		job := outbox.Job{Effect: b.effect(id, domain.EffectCharge)}
+		b.work(b.engine(), id, domain.EffectCharge)
+		before, story := len(b.sim.Journal(0)), b.story(id)
+		for range 3 {
+			verdict, err := b.engine().Charge(b.ctx, job)
+			require.NoError(t, err)
+			require.Zero(t, verdict.After)
+		}
+		require.Len(t, b.sim.Journal(0), before, method)
+		require.JSONEq(t, story, b.story(id), method)
+	}
+}
+
+// While the provider is still deciding, the fence waits (G4, G5): a cancel would be refused, and must not be repeated.
+// Expected: ending with the slot taken for as long as it lasts, one cancel, then confirmed.
+func TestFence_ProcessingIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.book("pm_sim_processing")
+	p := b.engine()
+	b.work(p, id, domain.EffectCharge)
+	_, payment, _ := b.statuses(id)
+	require.Equal(t, "processing", payment, b.story(id))
+	b.expire(id)
+	worked, err := p.SweepHold(b.ctx)
+	require.NoError(t, err)
+	require.True(t, worked)
+	for range 4 {
+		verdict, err := p.Fence(b.ctx, outbox.Job{Effect: b.effect(id, domain.EffectCancel)})
+		require.NoError(t, err)
+		require.Positive(t, verdict.After)
+	}
+	booking, _, taken := b.statuses(id)
+	require.Equal(t, []any{"ending", true}, []any{booking, taken})
+	require.Equal(t, 1, b.sent("payment_intents.cancel"))
+	_, err = b.sim.Act(stripesim.Action{Action: "settle_processing", PaymentIntent: b.intent(id)})
+	require.NoError(t, err)
+	b.work(p, id, domain.EffectCancel)
+	b.agree(id)
+	booking, _, _ = b.statuses(id)
+	require.Equal(t, "confirmed", booking)
 }
