@@ -145,7 +145,7 @@ func proveSameKeyEnds(x *exam, call payments.Call, f failure) {
 func proveRefused(x *exam, op domain.Operation) {
 	x.Helper()
 	call := x.prepare(op, goodCard)
-	x.Sim.AddFault(stripesim.Fault{Fault: "refuse", DelayMS: 200})
+	x.Sim.AddFault(stripesim.Fault{Fault: "refuse", DelayMS: 1000})
 	out := x.New(x.T).Send(x.Context(), call)
 	require.Equal(x, payments.NotExecuted, out.Class, describe(out))
 	require.Zero(x, out.HTTPStatus)

@@ -66,7 +66,7 @@ func replayAnswers(x *exam, call payments.Call) {
 
 func dialTrap(x *exam, call payments.Call) {
 	x.Helper()
-	x.Sim.AddFault(stripesim.Fault{Fault: "reset_after_reused", KeyMatch: call.Key, CloseListenerMS: 200})
+	x.Sim.AddFault(stripesim.Fault{Fault: "reset_after_reused", KeyMatch: call.Key, CloseListenerMS: 1000})
 	out := x.gateway.Send(x.Context(), call)
 	require.Equal(x, payments.Unknown, out.Class, describe(out))
 	require.Zero(x, out.HTTPStatus)

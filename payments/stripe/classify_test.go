@@ -42,6 +42,7 @@ func TestIncident13_EveryAnswerHasItsClass(t *testing.T) {
 		{200, `"pi_3Wire"`, unknown, false}, // the SDK takes it for an intent that is not expanded
 		{200, `[]`, unknown, false},
 		{200, `{"id": "pi_3Wire", "object": "payment_intent"}`, unknown, false},
+		{200, strings.Replace(wholeIntent, `"payment_intent"`, `"setup_intent"`, 1), unknown, false},
 		{200, strings.Replace(wholeIntent, `pi_3Wire"`, `pi_3Other"`, 1), unknown, false},
 		{200, strings.Replace(wholeIntent, `"eur"`, `"zzz"`, 1), unknown, false},
 		{200, strings.Replace(wholeIntent, `"eur"`, `"isk"`, 1), payments.Executed, true},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	sdk "github.com/stripe/stripe-go/v76"
 
 	"holdfast/payments"
 )
@@ -70,6 +71,17 @@ func TestIncident17_KeyIsHidden(t *testing.T) {
 	_, err = New(Config{APIKey: "SENTINEL", BaseURL: "http://SENTINEL:SENTINEL@[::1"})
 	clean(t, err)
 	require.Equal(t, "Bearer sk_test_SENTINEL", sentAuthorization(t, c))
+}
+
+// TestIncident17_TheSDKLogsNothing: at its debug level it prints whole bodies, at its default one the errors in them.
+func TestIncident17_TheSDKLogsNothing(t *testing.T) {
+	t.Parallel()
+	g := gatewayTo(t, "")
+	for _, b := range []sdk.Backend{g.writes, g.reads} {
+		backend, ok := b.(*sdk.BackendImplementation)
+		require.True(t, ok)
+		require.Equal(t, &sdk.LeveledLogger{Level: sdk.LevelNull}, backend.LeveledLogger)
+	}
 }
 
 func sentAuthorization(t *testing.T, c Config) string {
