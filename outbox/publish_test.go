@@ -124,8 +124,12 @@ func TestDrainsAtOnceKeepFirstDeliveriesInOrder(t *testing.T) {
 	})
 	drain := b.drain(flaky)
 	group, ctx := errgroup.WithContext(t.Context())
-	for range bookings {
+	for i := range bookings {
 		made := b.book(t)
+		first := 2
+		for ; i%2 == 0 && first <= events; first++ { // half of the bookings have all their events before the drains begin
+			b.event(t, made.booking, domain.EventPaymentDeclined)
+		}
 		for range drains {
 			group.Go(func() error {
 				for {
@@ -144,7 +148,7 @@ func TestDrainsAtOnceKeepFirstDeliveriesInOrder(t *testing.T) {
 			})
 		}
 		group.Go(func() error {
-			for range events - 1 {
+			for range events + 1 - first {
 				err := postgres.InTx(ctx, b.pool, func(tx pgx.Tx) error {
 					return appendNext(ctx, tx, made.booking, domain.EventPaymentDeclined)
 				})
@@ -158,6 +162,27 @@ func TestDrainsAtOnceKeepFirstDeliveriesInOrder(t *testing.T) {
 	require.NoError(t, group.Wait())
 	require.Equal(t, bookings*events, b.count(t, `SELECT count(*) FROM outbox WHERE kind = 'publish' AND status = 'done'`))
 	requireInOrder(t, told(t, js), bookings)
+}
+
+// TestNothingOvertakesAnEventThatDidNotGoOut (G6): not by its own drain, and not by the job of a later event.
+func TestNothingOvertakesAnEventThatDidNotGoOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	js := b.stream(t, testnats.New(t), StreamConfig{})
+	made := b.book(t)
+	later := b.event(t, made.booking, domain.EventConfirmed)
+	drain := b.drain(publisherFunc(func(ctx context.Context, m Message) (Ack, error) {
+		if m.ID == made.held {
+			return Ack{}, errors.New("not sent")
+		}
+		return js.Publish(ctx, m)
+	}))
+	for _, id := range []domain.EffectID{made.held, later} {
+		verdict, err := drain.Work(t.Context(), Job{Effect: id})
+		require.NoError(t, err)
+		require.Positive(t, verdict.After)
+		require.Empty(t, told(t, js))
+	}
 }
 
 // TestIncident16_LostAcknowledgement (G6): the acknowledgement is cut, and the event is published again within the
