@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 
+	sdk "github.com/stripe/stripe-go/v76"
+
 	"holdfast/payments"
 )
 
@@ -28,7 +30,8 @@ func detail(out payments.Outcome, a answer) string {
 				b.WriteString(" " + code)
 			}
 		}
-		if out.Class == payments.Unknown && out.Code == "" && !out.Stored {
+		var refusal *sdk.Error
+		if out.Class == payments.Unknown && (!errors.As(a.err, &refusal) || !fromStripe(refusal)) {
 			b.WriteString(" with nothing that can be understood")
 		}
 		if out.Replayed {
