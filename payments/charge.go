@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,20 +47,22 @@ const (
 // finds the effect settled does nothing.
 func (p *Payments) Charge(ctx context.Context, job outbox.Job) (outbox.Verdict, error) {
 	r := role{owns: domain.EffectPending, maxSends: p.config.MaxSends, complete: job.Complete}
-	return p.run(ctx, job.Effect, r, p.chargeStep)
+	return p.run(ctx, job, r, p.chargeStep)
 }
 
 // step takes one step for an effect.
 type step func(ctx context.Context, e outbox.Effect, r role) (progress, error)
 
-func (p *Payments) run(ctx context.Context, id domain.EffectID, r role, next step) (outbox.Verdict, error) {
-	effect, err := outbox.Load(ctx, p.pool, id)
+// run loads the job's effect and takes steps until it is settled or has to wait.
+func (p *Payments) run(ctx context.Context, job outbox.Job, r role, next step) (outbox.Verdict, error) {
+	effect, err := outbox.Load(ctx, p.pool, job.Effect)
 	if errors.Is(err, domain.ErrNotFound) {
 		return outbox.Verdict{}, nil
 	}
 	if err != nil {
 		return outbox.Verdict{}, err
 	}
+	job.Annotate(slog.String("booking_id", effect.BookingID.String()))
 	for range maxSteps {
 		at, err := next(ctx, effect, r)
 		if err != nil {

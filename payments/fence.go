@@ -15,7 +15,7 @@ import (
 // it has taken it (G4). The slot is released by what is proved, never by having asked.
 func (p *Payments) Fence(ctx context.Context, job outbox.Job) (outbox.Verdict, error) {
 	r := role{owns: domain.EffectPending, maxSends: p.config.MaxSends, complete: job.Complete}
-	return p.run(ctx, job.Effect, r, p.fenceStep(false))
+	return p.run(ctx, job, r, p.fenceStep(false))
 }
 
 // fenceStep cancels the intent. A cancel moves no money, so it may take the next ordinal when the key before it can

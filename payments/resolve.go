@@ -145,6 +145,6 @@ func (p *Payments) fenceIfDead(ctx context.Context, e outbox.Effect) (bool, erro
 
 // chargeTurn takes the steps that a worker would take, for an effect that is the reconciler's.
 func (p *Payments) chargeTurn(ctx context.Context, e outbox.Effect, r role) (progress, error) {
-	verdict, err := p.run(ctx, e.ID, r, p.chargeStep)
+	verdict, err := p.run(ctx, outbox.Job{Effect: e.ID}, r, p.chargeStep)
 	return progress{after: verdict.After}, err
 }

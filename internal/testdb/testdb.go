@@ -16,7 +16,7 @@ const (
 	KeepEnv = "HOLDFAST_KEEP_DB"
 
 	poolSize     = 20 // enough for the goroutines of a race test, opened only when used
-	cleanupLimit = 10 * time.Second
+	cleanupLimit = time.Minute
 )
 
 // DB is a database that belongs to one test.
