@@ -16,7 +16,7 @@ import (
 // stalled is the real gateway whose answers are held back, or replaced, while something else happens.
 type stalled struct {
 	payments.Gateway
-	afterRead func()                                                        // once, before the answer to a read is delivered
+	afterRead func()                                                       // once, before the answer to a read is delivered
 	afterSend func(c payments.Call, out payments.Outcome) payments.Outcome // for every send
 }
 
