@@ -1,7 +1,9 @@
 package e2e_test
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -150,8 +152,10 @@ func (b *bed) requireKeys(accounts map[string]account) {
 		}
 	}
 	params, executions := map[string]string{}, map[string]int{}
+	none := fmt.Sprintf("%x", sha256.Sum256([]byte("{}")))
 	for _, entry := range b.sim.Journal(0) {
-		if entry.Method != "POST" {
+		// Who is killed while sending leaves half a request, in which the provider finds no parameters.
+		if entry.Method != http.MethodPost || entry.ParamsSHA256 == none && !entry.Executed {
 			continue
 		}
 		key := entry.IdempotencyKey
