@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 	_ "time/tzdata" // zones must not depend on the machine
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -93,8 +96,8 @@ func (s *Service) CreateResource(ctx context.Context, r domain.Resource) (domain
 func validate(r domain.Resource) error {
 	invalid := func(field, reason string) error { return &domain.ValidationError{Field: field, Reason: reason} }
 	switch {
-	case r.Name == "" || len(r.Name) > 200:
-		return invalid("name", "1 to 200 characters")
+	case r.Name == "" || utf8.RuneCountInString(r.Name) > 200 || !utf8.ValidString(r.Name) || strings.ContainsFunc(r.Name, unicode.IsControl):
+		return invalid("name", "1 to 200 characters, none of them a control character")
 	case r.Places < 1 || r.Places > 1000:
 		return invalid("places", "1 to 1000")
 	case r.UnitMinutes < 1 || r.UnitMinutes > 44640:
