@@ -35,10 +35,15 @@ type bed struct {
 	env  []string // NAME=value, later ones win
 }
 
+// beds bounds how many there are at a time: one takes up to a hundred connections of the server that all share.
+var beds = make(chan struct{}, 3)
+
 // newBed makes a bed. The environment shortens what is long in production, so that a test of an hour takes seconds; env
 // adds to it. observe, which may be nil, sees each request to the provider before anything is decided.
 func newBed(t *testing.T, observe func(stripesim.JournalEntry), env ...string) *bed {
 	t.Helper()
+	beds <- struct{}{}
+	t.Cleanup(func() { <-beds })
 	b := &bed{T: t, db: testdb.New(t), dir: t.TempDir(), tmp: t.TempDir()}
 	t.Cleanup(b.nothingLeft) // runs when every process of the test has ended, and before its database goes
 	b.nats = testnats.NewListening(t)
