@@ -33,11 +33,12 @@ build: ## build the three binaries and the simulator into bin/
 	go build -o bin/ ./cmd/... ./payments/stripesim/cmd/...
 
 .PHONY: generate
-generate: ## rewrite golden files (event shapes, the OpenAPI document) from the code
+generate: ## rewrite the golden files (shapes of events and jobs) from the code
 	go test ./outbox -run Golden -update
 
 .PHONY: verify
-verify: ## generated files, go.mod and formatting are what the code says: no diff is left
+verify: ## go.mod, formatting and golden files are what the code says: no diff is left
 	go mod tidy -diff
 	$(TOOL) golangci-lint fmt --diff ./...
 	go vet ./...
+	go test ./outbox -run Golden

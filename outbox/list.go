@@ -163,7 +163,11 @@ func explainRow(r row) (stuck bool, reason string) {
 	case domain.EffectParked:
 		return true, "parked, needs a person: " + r.LastError
 	case domain.EffectInDoubt:
-		return true, "in doubt; the reconciler asks the provider next at " + r.DueAt.UTC().Format(time.RFC3339)
+		reason = "in doubt; the reconciler asks the provider next at " + r.DueAt.UTC().Format(time.RFC3339)
+		if r.LastError != "" {
+			reason += "; " + r.LastError
+		}
+		return true, reason
 	case domain.EffectPending:
 		return explainPending(r)
 	case domain.EffectDone, domain.EffectNotNeeded, domain.EffectDiscarded:

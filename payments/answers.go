@@ -29,7 +29,9 @@ func (p *Payments) settleCreate(ctx context.Context, e outbox.Effect, r role, s 
 		case s.sends == 1 && (out.Class == Rejected || out.Class == Declined || out.Class == KnownState):
 			at, moved, err = p.refused(ctx, tx, d, r, s, out)
 		case out.Class == Unknown && out.Stored, out.Class == KeyMismatch, out.Class == Rejected, out.Class == Declined, out.Class == KnownState:
-			_, moved, at, err = p.handOver(ctx, tx, d, e, r, "create: "+out.Detail)
+			var doubt decision
+			doubt, err = p.handOver(ctx, tx, d, e, r, s.version, "create: "+out.Detail)
+			at, moved = doubt.at, doubt.move
 		default:
 			at, err = p.later(ctx, tx, e, s, out)
 		}
@@ -44,7 +46,8 @@ func (p *Payments) settleCreate(ctx context.Context, e outbox.Effect, r role, s 
 
 // created commits the id of the new intent. From then on every question about the money is a read by that id.
 func (p *Payments) created(ctx context.Context, tx pgx.Tx, d dossier, e outbox.Effect, r role, i Intent) (progress, error) {
-	if err := verify(d, i); err != nil {
+	if err := p.verify(d, i); err != nil {
+		p.logger.ErrorContext(ctx, "a charge is parked: the intent is not what was asked for", "booking_id", e.BookingID, "payment_id", d.id(), "intent_id", i.ID)
 		return progress{}, errors.Join(outbox.Park(ctx, tx, e.ID, err.Error()), r.done(ctx, tx))
 	}
 	ours, err := adopt(ctx, tx, d, i)
@@ -71,15 +74,15 @@ func (p *Payments) refused(ctx context.Context, tx pgx.Tx, d dossier, r role, s 
 
 // later leaves the effect with its key for another send, or another reader.
 func (p *Payments) later(ctx context.Context, tx pgx.Tx, e outbox.Effect, s send, out Outcome) (progress, error) {
-	wait := p.backoff(s.sends)
+	wait := p.backoff(s.attempts)
 	return progress{after: wait}, outbox.Note(ctx, tx, e.ID, string(s.call.Operation)+": "+out.Detail, wait)
 }
 
 // settleConfirm brings home the answer to a confirm, the one send that takes money.
 func (p *Payments) settleConfirm(ctx context.Context, e outbox.Effect, r role, s send, out Outcome) (progress, error) {
 	fact, err := p.factOfConfirm(ctx, e, out)
-	if err != nil {
-		p.logger.WarnContext(ctx, lookTimeout, "booking_id", e.BookingID, "effect_id", e.ID, "error", err)
+	if err != nil && !errors.Is(err, errUnread) {
+		return progress{}, err
 	}
 	var at progress
 	var moved domain.Move
@@ -106,7 +109,9 @@ func (p *Payments) settleConfirm(ctx context.Context, e outbox.Effect, r role, s
 			at, moved, err = p.refused(ctx, tx, d, r, s, out)
 			return err
 		case out.Class == Unknown && out.Stored, out.Class == KeyMismatch, out.Class == Rejected:
-			_, moved, at, err = p.handOver(ctx, tx, d, e, r, "confirm: "+out.Detail)
+			var doubt decision
+			doubt, err = p.handOver(ctx, tx, d, e, r, s.version, "confirm: "+out.Detail)
+			at, moved = doubt.at, doubt.move
 			return err
 		default:
 			at, err = p.later(ctx, tx, e, s, out)
@@ -132,7 +137,7 @@ func (p *Payments) factOfConfirm(ctx context.Context, e outbox.Effect, out Outco
 		if err != nil {
 			return domain.FactNothing, err
 		}
-		return p.factOf(ctx, d, *out.Intent, !out.Replayed)
+		return p.factOf(ctx, d, out.Intent, !out.Replayed)
 	case Unknown, Rejected, Busy, NotExecuted, KeyMismatch:
 	}
 	return domain.FactNothing, nil

@@ -120,7 +120,7 @@ func (b *bed) work(p *payments.Payments, id domain.BookingID, kind domain.Effect
 // reconcile does rounds until nothing is unfinished but what waits for the provider or a person.
 func (b *bed) reconcile(p *payments.Payments, id domain.BookingID) {
 	b.Helper()
-	r := payments.NewReconciler(p.Works(), time.Millisecond, 100, slog.New(slog.DiscardHandler))
+	r := b.reconciler(p)
 	require.Eventually(b, func() bool {
 		_, err := r.Once(b.ctx)
 		require.NoError(b, err)
@@ -132,6 +132,11 @@ func (b *bed) reconcile(p *payments.Payments, id domain.BookingID) {
 		b.scan(`SELECT count(*) FROM outbox WHERE booking_id = $1 AND kind IN ('charge', 'cancel') AND status IN ('pending', 'in_doubt')`, &open, id)
 		return open == 0
 	}, 20*time.Second, 5*time.Millisecond, "a doubt that never ends: %s", b.story(id))
+}
+
+// reconciler is one reconciler process.
+func (b *bed) reconciler(p *payments.Payments) *payments.Reconciler {
+	return payments.NewReconciler(p.Works(), payments.Rhythm{Interval: time.Millisecond, Ceiling: 100, Step: time.Minute}, slog.New(slog.DiscardHandler))
 }
 
 // expire lets the hold of a booking be over.

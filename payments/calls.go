@@ -3,11 +3,13 @@ package payments
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
+	"holdfast/outbox"
 )
 
 // send is a send as it was recorded, committed before it is made.
@@ -15,20 +17,23 @@ type send struct {
 	call       Call
 	ordinal    int
 	sends      int           // of this key, this one included
+	attempts   int           // at this effect, this one included
 	version    int64         // the payment's, raised by the record: what the answer proves, it proves as of this
 	age        time.Duration // of the key's first send when this one was recorded, by the database's clock
 	recordedAt time.Time     // by this process's clock, for measuring only
 }
 
 // record writes down a send in the caller's transaction: its key, its frozen parameters, and that nothing observed
-// before it speaks of it. The send may be made only once that transaction has committed.
-func (p *Payments) record(ctx context.Context, tx pgx.Tx, d dossier, op domain.Operation, ordinal int) (send, error) {
-	s := send{
+// before it speaks of it. The send may be made only once that transaction has committed. A zero effect counts no attempt.
+func (p *Payments) record(
+	ctx context.Context, tx pgx.Tx, d dossier, e outbox.Effect, op domain.Operation, ordinal int,
+) (*send, error) {
+	s := &send{
 		call: Call{
 			Operation: op, IntentID: d.payment.ProviderIntentID,
 			Key: domain.ProviderKey(d.id(), op, ordinal),
 		},
-		ordinal: ordinal, recordedAt: time.Now(),
+		ordinal: ordinal, attempts: e.Attempts + 1, recordedAt: time.Now(),
 	}
 	var seconds float64
 	err := tx.QueryRow(ctx, `
@@ -39,16 +44,16 @@ func (p *Payments) record(ctx context.Context, tx pgx.Tx, d dossier, op domain.O
 		RETURNING key, params, sends, extract(epoch FROM clock_timestamp() - first_sent_at)::float8`,
 		d.payment.ID, op, ordinal, s.call.Key, p.gateway.Freeze(op, d.charge())).Scan(&s.call.Key, &s.call.Params, &s.sends, &seconds)
 	if err != nil {
-		return send{}, fmt.Errorf("record the send %s: %w", s.call.Key, err)
+		return nil, fmt.Errorf("record the send %s: %w", s.call.Key, err)
 	}
 	s.age = time.Duration(seconds * float64(time.Second))
 	err = tx.QueryRow(ctx, `
 		UPDATE payments SET version = version + 1, updated_at = clock_timestamp() WHERE id = $1 RETURNING version`,
 		d.payment.ID).Scan(&s.version)
 	if err != nil {
-		return send{}, fmt.Errorf("record the send %s: %w", s.call.Key, err)
+		return nil, fmt.Errorf("record the send %s: %w", s.call.Key, err)
 	}
-	return s, nil
+	return s, outbox.CountAttempt(ctx, tx, e.ID)
 }
 
 // transmit makes a recorded send, with no transaction open. It checks the horizon once more: a process can be stopped for
@@ -60,8 +65,12 @@ func (p *Payments) transmit(ctx context.Context, s send) Outcome {
 		return Outcome{Class: NotExecuted, Detail: "not sent: the key is past its horizon"}
 	}
 	out := p.gateway.Send(ctx, s.call)
-	p.logger.InfoContext(ctx, "provider send",
-		"payment_key", s.call.Key, "sends", s.sends, "outcome", out.Class.String(), "http_status", out.HTTPStatus,
+	level := slog.LevelInfo
+	if out.Class == KeyMismatch {
+		level = slog.LevelError // a bug of ours, or somebody else's requests under our keys
+	}
+	p.logger.Log(ctx, level, "provider send",
+		"provider_key", s.call.Key, "sends", s.sends, "outcome", out.Class.String(), "http_status", out.HTTPStatus,
 		"code", out.Code, "request_id", out.RequestID, "replayed", out.Replayed)
 	return out
 }

@@ -13,12 +13,18 @@ import (
 	"holdfast/outbox"
 )
 
-// progress says how a step of the protocol left its effect.
+// progress says how a step of the protocol left its effect. Its zero value: nothing is left to do for its owner.
 type progress struct {
 	again bool          // another step can be taken at once
 	look  bool          // the provider's answer proves nothing new: read the intent
-	after time.Duration // the next step is due after this; zero with again and look false: nothing is left to do
-	doubt string        // why the step's owner can go no further on its own; the effect is in_doubt
+	after time.Duration // the next step is due after this
+}
+
+// decision is what was committed before a send: the send itself, or none and how the effect stands instead.
+type decision struct {
+	send *send
+	at   progress
+	move domain.Move
 }
 
 // role is who takes a step: a worker on a pending effect, or the reconciler on one in doubt. Both run the same protocol.
@@ -36,10 +42,9 @@ func (r role) done(ctx context.Context, tx pgx.Tx) error {
 }
 
 const (
-	maxSteps    = 8 // create, confirm and a few reads; a job that needs more comes back later
-	pauseCheck  = 5 * time.Second
-	clockSkew   = 5 * time.Minute // between the provider's clock and the database's
-	lookTimeout = "the provider could not be read"
+	maxSteps   = 8 // create, confirm and a few reads; a job that needs more comes back later
+	pauseCheck = 5 * time.Second
+	clockSkew  = 5 * time.Minute // between the provider's clock and the database's
 )
 
 // Charge is the handler of charge jobs: it carries one charge effect as far as it will go now. Any number of them may
@@ -82,70 +87,64 @@ func (p *Payments) run(ctx context.Context, job outbox.Job, r role, next step) (
 
 // chargeStep records the next send, makes it and settles its outcome.
 func (p *Payments) chargeStep(ctx context.Context, e outbox.Effect, r role) (progress, error) {
-	var s send
-	var at progress
-	var moved domain.Move
+	var d decision
 	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
 		var err error
-		s, moved, at, err = p.recordCharge(ctx, tx, e, r)
+		d, err = p.recordCharge(ctx, tx, e, r)
 		return err
 	})
 	if err != nil {
 		return progress{}, err // nothing is sent after a failed commit of the send's record
 	}
-	p.woken(moved)
-	if s.call.Key == "" {
-		return at, nil
+	p.woken(d.move)
+	if d.send == nil {
+		return d.at, nil
 	}
-	out := p.transmit(ctx, s)
-	if s.call.Operation == domain.OpCreate {
-		return p.settleCreate(ctx, e, r, s, out)
+	out := p.transmit(ctx, *d.send)
+	if d.send.call.Operation == domain.OpCreate {
+		return p.settleCreate(ctx, e, r, *d.send, out)
 	}
-	return p.settleConfirm(ctx, e, r, s, out)
+	return p.settleConfirm(ctx, e, r, *d.send, out)
 }
 
-// recordCharge decides, under the booking's lock, what may be sent next, and records it. No key in the send: nothing.
-func (p *Payments) recordCharge(ctx context.Context, tx pgx.Tx, e outbox.Effect, r role) (send, domain.Move, progress, error) {
-	var none domain.Move
+// recordCharge decides, under the booking's lock, what may be sent next, and records it.
+func (p *Payments) recordCharge(ctx context.Context, tx pgx.Tx, e outbox.Effect, r role) (decision, error) {
 	d, err := lock(ctx, tx, e.BookingID)
 	if err != nil {
-		return send{}, none, progress{}, err
+		return decision{}, err
 	}
 	e, err = outbox.LockEffect(ctx, tx, e.ID)
 	if err != nil || e.Status != r.owns {
-		return send{}, none, progress{}, err // somebody else has carried it on
+		return decision{}, err // somebody else has carried it on
 	}
 	if d.booking.Status != domain.BookingHeld || d.payment.Status.Closed() {
 		err = outbox.Finish(ctx, tx, d.booking.ID, domain.EffectCharge, domain.EffectNotNeeded)
-		return send{}, none, progress{}, errors.Join(err, r.done(ctx, tx))
+		return decision{}, errors.Join(err, r.done(ctx, tx))
 	}
 	if !d.now.Before(d.booking.HoldExpiresAt) { // nobody has swept it yet: no send may follow all the same
 		m, err := p.end(ctx, tx, d, domain.EndExpire)
-		return send{}, m, progress{}, errors.Join(err, r.done(ctx, tx))
+		return decision{move: m}, errors.Join(err, r.done(ctx, tx))
 	}
 	paused, err := outbox.Paused(ctx, tx, domain.EffectCharge)
 	if err != nil || paused {
-		return send{}, none, progress{after: pauseCheck}, err
+		return decision{at: progress{after: pauseCheck}}, err
 	}
 	op, ordinal := nextSend(d)
 	if c := d.find(op, ordinal); c != nil {
 		switch {
 		case c.dead(d.now, p.config.Horizon):
-			return p.handOver(ctx, tx, d, e, r, "the key of "+string(op)+" can be sent no more, and its outcome is unknown")
+			return p.handOver(ctx, tx, d, e, r, d.payment.Version, "the key of "+string(op)+" can be sent no more, and its outcome is unknown")
 		case !c.open():
-			return send{}, none, progress{look: true}, nil // it ran; sending it again would only replay its first answer
+			return decision{at: progress{look: true}}, nil // it ran; sending it again would only replay its first answer
 		case r.maxSends > 0 && e.Attempts >= r.maxSends:
-			return p.handOver(ctx, tx, d, e, r, "no answer to any of the sends made so far")
+			return p.handOver(ctx, tx, d, e, r, d.payment.Version, "no answer to any of the sends made so far")
 		}
-		if rest := p.backoff(c.Sends) - d.now.Sub(c.LastSentAt); rest > 0 {
-			return send{}, none, progress{after: rest}, nil // a twin has just sent it
+		if rest := p.backoff(e.Attempts) - d.now.Sub(c.LastSentAt); rest > 0 {
+			return decision{at: progress{after: rest}}, nil // a twin has just sent it
 		}
 	}
-	s, err := p.record(ctx, tx, d, op, ordinal)
-	if err != nil {
-		return send{}, none, progress{}, err
-	}
-	return s, none, progress{}, outbox.CountAttempt(ctx, tx, e.ID)
+	s, err := p.record(ctx, tx, d, e, op, ordinal)
+	return decision{send: s}, err
 }
 
 // nextSend says which send the payment needs: the create of its one intent, then the confirm of the newest card. A
@@ -166,32 +165,56 @@ func nextSend(d dossier) (domain.Operation, int) {
 }
 
 // handOver gives the effect to the reconciler: more sends prove nothing, and a doubt is never called failure (G4).
-func (p *Payments) handOver(ctx context.Context, tx pgx.Tx, d dossier, e outbox.Effect, r role, why string) (send, domain.Move, progress, error) {
-	m, err := p.doubt(ctx, tx, d, e, why)
-	return send{}, m, progress{doubt: why}, errors.Join(err, r.done(ctx, tx))
-}
-
-func (p *Payments) doubt(ctx context.Context, tx pgx.Tx, d dossier, e outbox.Effect, why string) (domain.Move, error) {
-	m, err := p.settle(ctx, tx, d, domain.Observation{Fact: domain.FactDoubt, Version: d.payment.Version}, nil)
-	if err != nil {
-		return m, err
+// version is what the payment's was when the doubt arose: whoever has settled something since knows better, and whoever
+// has taken the effect owns it.
+func (p *Payments) handOver(ctx context.Context, tx pgx.Tx, d dossier, e outbox.Effect, r role, version int64, why string) (decision, error) {
+	e, err := outbox.LockEffect(ctx, tx, e.ID)
+	if err != nil || e.Status != r.owns {
+		return decision{}, err
 	}
-	return m, outbox.Doubt(ctx, tx, e.ID, why, 0)
+	m, err := p.settle(ctx, tx, d, domain.Observation{Fact: domain.FactDoubt, Version: version}, nil)
+	if err != nil || m.Stale {
+		return decision{at: progress{again: m.Stale}}, err
+	}
+	var due time.Duration // a worker's doubt is looked at now, a reconciler's own after a while
+	if r.owns == domain.EffectInDoubt {
+		due = p.backoff(e.Attempts + 1)
+	}
+	err = outbox.Doubt(ctx, tx, e.ID, why, due)
+	return decision{move: m}, errors.Join(err, r.done(ctx, tx))
 }
 
-// lookStep reads the intent and settles what it shows; if that is nothing new, the effect waits for its next turn.
+// lookStep reads the intent and settles what it shows. If that is nothing new, more of the worker's sends prove nothing:
+// the reconciler goes on.
 func (p *Payments) lookStep(ctx context.Context, e outbox.Effect, r role) (progress, error) {
 	s, err := p.look(ctx, e.BookingID, r.complete)
-	if err != nil {
-		p.logger.WarnContext(ctx, lookTimeout, "booking_id", e.BookingID, "effect_id", e.ID, "error", err)
-		return progress{after: p.backoff(e.Attempts + 1)}, outbox.Note(ctx, p.pool, e.ID, lookTimeout, p.backoff(e.Attempts+1))
-	}
 	switch {
+	case errors.Is(err, errUnread):
+		wait := p.backoff(e.Attempts + 1)
+		return progress{after: wait}, outbox.Note(ctx, p.pool, e.ID, unread(err), wait)
+	case err != nil:
+		return progress{}, err
 	case s.move.Stale:
 		return progress{again: true}, nil
-	case s.unresolved():
-		return progress{after: p.backoff(e.Attempts + 1)}, nil
-	default:
+	case !s.unresolved():
 		return progress{}, nil
 	}
+	var d decision
+	err = postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
+		dossier, err := lock(ctx, tx, e.BookingID)
+		if err != nil {
+			return err
+		}
+		d, err = p.handOver(ctx, tx, dossier, e, r, s.version, "the intent shows "+shown(s.intent.Status)+", and its confirm has run")
+		return err
+	})
+	return d.at, err
+}
+
+// shown names a status that is known; another may be anything.
+func shown(s IntentStatus) string {
+	if known(s) {
+		return string(s)
+	}
+	return "a status that is not known here"
 }

@@ -49,6 +49,8 @@ type call struct {
 	Sends       int
 	Outcome     string
 	StoredError bool
+	HTTPStatus  int // of the newest answer; 0: none
+	ErrorCode   string
 }
 
 const paymentColumns = `id, booking_id, amount, currency, payment_method, card, coalesce(provider_intent_id, '') AS provider_intent_id,
@@ -103,7 +105,8 @@ func readPayment(ctx context.Context, q postgres.Querier, sql string, args ...an
 
 func readCalls(ctx context.Context, q postgres.Querier, payment uuid.UUID) ([]call, error) {
 	rows, err := q.Query(ctx, `
-		SELECT operation, ordinal, key, params, first_sent_at, last_sent_at, sends, outcome, stored_error
+		SELECT operation, ordinal, key, params, first_sent_at, last_sent_at, sends, outcome, stored_error,
+		       coalesce(http_status, 0) AS http_status, coalesce(error_code, '') AS error_code
 		  FROM provider_calls
 		 WHERE payment_id = $1
 		 ORDER BY operation, ordinal`, payment)

@@ -18,80 +18,88 @@ func (p *Payments) Fence(ctx context.Context, job outbox.Job) (outbox.Verdict, e
 	return p.run(ctx, job, r, p.fenceStep(false))
 }
 
-// fenceStep cancels the intent. A cancel moves no money, so it may take the next ordinal when the key before it can
-// answer nothing new, but only after a read that still calls for it; read says that one has just been made.
+// fenceStep cancels the intent. A cancel moves no money, so it may be sent again, and under the next ordinal when the
+// key before it can answer nothing new, but only after a read that still calls for it, and never while the provider is
+// processing; read says that such a read has just been made.
 func (p *Payments) fenceStep(read bool) step {
 	return func(ctx context.Context, e outbox.Effect, r role) (progress, error) {
-		var s send
-		var at progress
+		var d decision
 		err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
 			var err error
-			s, at, err = p.recordCancel(ctx, tx, e, r, read)
+			d, err = p.recordCancel(ctx, tx, e, r, read)
 			return err
 		})
-		if err != nil {
+		switch {
+		case err != nil:
 			return progress{}, err
-		}
-		if at.look { // the key is spent: read, and go on only if the intent can still take money
+		case d.at.look:
 			return p.lookThenFence(ctx, e, r)
+		case d.send == nil:
+			return d.at, nil
+		default:
+			return p.settleCancel(ctx, e, r, *d.send, p.transmit(ctx, *d.send))
 		}
-		if s.call.Key == "" {
-			return at, nil
-		}
-		return p.settleCancel(ctx, e, r, s, p.transmit(ctx, s))
 	}
 }
 
+// lookThenFence reads the intent, and goes on with the fence only if it can still take money.
 func (p *Payments) lookThenFence(ctx context.Context, e outbox.Effect, r role) (progress, error) {
 	s, err := p.look(ctx, e.BookingID, r.complete)
 	switch {
+	case errors.Is(err, errUnread):
+		wait := p.backoff(e.Attempts + 1)
+		return progress{after: wait}, outbox.Note(ctx, p.pool, e.ID, unread(err), wait)
 	case err != nil:
-		p.logger.WarnContext(ctx, lookTimeout, "booking_id", e.BookingID, "effect_id", e.ID, "error", err)
-		return progress{after: p.backoff(e.Attempts + 1)}, outbox.Note(ctx, p.pool, e.ID, lookTimeout, p.backoff(e.Attempts+1))
+		return progress{}, err
 	case s.fact == domain.FactSucceeded || s.fact == domain.FactCanceled:
 		return progress{}, nil
-	case s.intent.Status == IntentProcessing || s.intent.Status == IntentCanceled:
-		return progress{after: p.config.Poll}, nil // wait: a cancel would be refused, or a charge is still pending
+	case s.intent.Status == IntentProcessing:
+		return p.waitFor(ctx, e, "the provider is still processing the payment")
+	case s.intent.Status == IntentCanceled:
+		return p.waitFor(ctx, e, "the intent is canceled, and a charge of it is still pending")
 	default:
 		return p.fenceStep(true)(ctx, e, r)
 	}
 }
 
-func (p *Payments) recordCancel(ctx context.Context, tx pgx.Tx, e outbox.Effect, r role, read bool) (send, progress, error) {
+// waitFor leaves the effect until the provider may have more to say.
+func (p *Payments) waitFor(ctx context.Context, e outbox.Effect, why string) (progress, error) {
+	return progress{after: p.config.Poll}, outbox.Note(ctx, p.pool, e.ID, why, p.config.Poll)
+}
+
+func (p *Payments) recordCancel(ctx context.Context, tx pgx.Tx, e outbox.Effect, r role, read bool) (decision, error) {
 	d, err := lock(ctx, tx, e.BookingID)
 	if err != nil {
-		return send{}, progress{}, err
+		return decision{}, err
 	}
 	e, err = outbox.LockEffect(ctx, tx, e.ID)
 	if err != nil || e.Status != r.owns {
-		return send{}, progress{}, err
+		return decision{}, err
 	}
 	if d.booking.Status != domain.BookingEnding || d.payment.Status.Closed() {
 		err = outbox.Finish(ctx, tx, d.booking.ID, domain.EffectCancel, domain.EffectNotNeeded)
-		return send{}, progress{}, errors.Join(err, r.done(ctx, tx))
+		return decision{}, errors.Join(err, r.done(ctx, tx))
+	}
+	if r.maxSends > 0 && e.Attempts >= r.maxSends {
+		err = outbox.Doubt(ctx, tx, e.ID, "the fence got no answer to any of the sends made so far", 0)
+		return decision{}, errors.Join(err, r.done(ctx, tx))
+	}
+	last := d.last(domain.OpCancel)
+	if !read && (last != nil || d.payment.Status == domain.PaymentProcessing) {
+		return decision{at: progress{look: true}}, nil
 	}
 	ordinal := 1
-	if c := d.last(domain.OpCancel); c != nil {
-		ordinal = c.Ordinal
-		spent := !c.open() || c.dead(d.now, p.config.Horizon)
-		switch rest := p.backoff(c.Sends) - d.now.Sub(c.LastSentAt); {
-		case r.maxSends > 0 && e.Attempts >= r.maxSends:
-			const why = "the fence got no answer to any of the sends made so far"
-			err = outbox.Doubt(ctx, tx, e.ID, why, 0)
-			return send{}, progress{doubt: why}, errors.Join(err, r.done(ctx, tx))
-		case spent && !read:
-			return send{}, progress{look: true}, nil
-		case rest > 0:
-			return send{}, progress{after: rest}, nil
-		case spent:
+	if last != nil {
+		if rest := p.backoff(e.Attempts) - d.now.Sub(last.LastSentAt); rest > 0 {
+			return decision{at: progress{after: rest}}, nil
+		}
+		ordinal = last.Ordinal
+		if !last.open() || last.dead(d.now, p.config.Horizon) {
 			ordinal++
 		}
 	}
-	s, err := p.record(ctx, tx, d, domain.OpCancel, ordinal)
-	if err != nil {
-		return send{}, progress{}, err
-	}
-	return s, progress{}, outbox.CountAttempt(ctx, tx, e.ID)
+	s, err := p.record(ctx, tx, d, e, domain.OpCancel, ordinal)
+	return decision{send: s}, err
 }
 
 // settleCancel brings home the answer to a cancel. Only a final state of the intent ends the booking; everything else
@@ -100,11 +108,11 @@ func (p *Payments) settleCancel(ctx context.Context, e outbox.Effect, r role, s 
 	fact := domain.FactNothing
 	if out.Intent != nil {
 		var err error
-		if fact, err = p.factOf(ctx, dossier{}, *out.Intent, false); err != nil {
-			p.logger.WarnContext(ctx, lookTimeout, "booking_id", e.BookingID, "effect_id", e.ID, "error", err)
+		if fact, err = p.factOf(ctx, dossier{}, out.Intent, false); err != nil && !errors.Is(err, errUnread) {
+			return progress{}, err
 		}
 	}
-	at := progress{after: p.backoff(s.sends)}
+	var at progress
 	var moved domain.Move
 	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
 		d, err := lock(ctx, tx, e.BookingID)
@@ -121,7 +129,6 @@ func (p *Payments) settleCancel(ctx context.Context, e outbox.Effect, r role, s 
 		if moved, err = p.settle(ctx, tx, d, domain.Observation{Fact: fact, Version: s.version}, out.Intent); err != nil {
 			return err
 		}
-		at = progress{}
 		return r.done(ctx, tx)
 	})
 	if err != nil {

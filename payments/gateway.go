@@ -28,6 +28,8 @@ type Sender interface {
 
 // Reader reads the provider's own word about one intent.
 type Reader interface {
+	// Livemode tells whether the key moves real money.
+	Livemode() bool
 	// Intent reads one intent. It returns ErrNoIntent if the account does not know the id, and any other error if
 	// nothing was learned.
 	Intent(ctx context.Context, id string) (Intent, error)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,28 +15,41 @@ import (
 
 // sighting is what a look at the provider has shown.
 type sighting struct {
-	intent Intent
-	fact   domain.Fact
-	move   domain.Move
+	intent  Intent
+	version int64 // the payment's, read before the look
+	fact    domain.Fact
+	move    domain.Move
+}
+
+// errUnread says that the provider could not be read, so that nothing was learned. Every other error of a look is our
+// own trouble.
+var errUnread = errors.New("the provider could not be read")
+
+// unread is what an operator is told of an errUnread: words of ours, fit to be stored.
+func unread(err error) string {
+	if errors.Is(err, ErrNoIntent) {
+		return ErrNoIntent.Error()
+	}
+	return errUnread.Error()
 }
 
 // unresolved tells whether the look left the question open: the intent is as it was before the newest send took
 // effect, or something moved while we looked.
 func (s sighting) unresolved() bool { return s.fact == domain.FactNothing || s.move.Stale }
 
-// look reads the intent and settles what it shows. An error means that nothing was learned; it is safe to store.
+// look reads the intent and settles what it shows. errUnread means that the provider told nothing.
 // within runs in the settling transaction, after the settling, unless the observation was stale.
 func (p *Payments) look(ctx context.Context, id domain.BookingID, within func(context.Context, pgx.Tx) error) (sighting, error) {
 	before, err := p.peek(ctx, id) // the version first, then the question
 	if err != nil {
 		return sighting{}, err
 	}
-	var s sighting
+	s := sighting{version: before.payment.Version}
 	s.intent, err = p.gateway.Intent(ctx, before.payment.ProviderIntentID)
 	if err != nil {
-		return sighting{}, fmt.Errorf("read the intent: %w", err)
+		return sighting{}, fmt.Errorf("%w: %w", errUnread, err)
 	}
-	if s.fact, err = p.factOf(ctx, before, s.intent, true); err != nil {
+	if s.fact, err = p.factOf(ctx, before, &s.intent, true); err != nil {
 		return sighting{}, err
 	}
 	err = postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
@@ -42,7 +57,7 @@ func (p *Payments) look(ctx context.Context, id domain.BookingID, within func(co
 		if err != nil {
 			return err
 		}
-		s.move, err = p.settle(ctx, tx, d, domain.Observation{Fact: s.fact, Version: before.payment.Version}, &s.intent)
+		s.move, err = p.settle(ctx, tx, d, domain.Observation{Fact: s.fact, Version: s.version}, &s.intent)
 		if err != nil || s.unresolved() || within == nil {
 			return err
 		}
@@ -56,8 +71,8 @@ func (p *Payments) look(ctx context.Context, id domain.BookingID, within func(co
 }
 
 // factOf says what an intent proves about the payment in d. fresh is false for the provider's stored answer of an
-// earlier send: such a snapshot proves only what is final.
-func (p *Payments) factOf(ctx context.Context, d dossier, i Intent, fresh bool) (domain.Fact, error) {
+// earlier send: such a snapshot proves only what is final. A success that only the listed charges show is added to i.
+func (p *Payments) factOf(ctx context.Context, d dossier, i *Intent, fresh bool) (domain.Fact, error) {
 	passing := func(f domain.Fact) (domain.Fact, error) { // a state that may be over by now
 		if !fresh {
 			return domain.FactNothing, nil
@@ -68,13 +83,13 @@ func (p *Payments) factOf(ctx context.Context, d dossier, i Intent, fresh bool) 
 	case IntentSucceeded:
 		return domain.FactSucceeded, nil
 	case IntentCanceled:
-		return p.canceled(ctx, i.ID)
+		return p.canceled(ctx, i)
 	case IntentRequiresAction:
 		return passing(domain.FactAction)
 	case IntentProcessing:
 		return passing(domain.FactProcessing)
 	case IntentRequiresPaymentMethod:
-		if declined(d, i) {
+		if declined(d, *i) {
 			return passing(domain.FactDeclined)
 		}
 		return domain.FactNothing, nil
@@ -89,14 +104,15 @@ func (p *Payments) factOf(ctx context.Context, d dossier, i Intent, fresh bool) 
 
 // canceled believes a canceled intent only together with its charges, listed after it was seen canceled: a stored 5xx
 // may hide a charge that the provider is still rolling forward.
-func (p *Payments) canceled(ctx context.Context, intentID string) (domain.Fact, error) {
-	charges, err := p.gateway.Charges(ctx, intentID)
+func (p *Payments) canceled(ctx context.Context, i *Intent) (domain.Fact, error) {
+	charges, err := p.gateway.Charges(ctx, i.ID)
 	if err != nil {
-		return domain.FactNothing, fmt.Errorf("list the intent's charges: %w", err)
+		return domain.FactNothing, fmt.Errorf("%w: %w", errUnread, err)
 	}
 	pending := false
 	for _, c := range charges {
 		if c.Status == ChargeSucceeded {
+			i.AmountReceived = c.Amount.Amount
 			return domain.FactSucceeded, nil
 		}
 		pending = pending || c.Status == ChargePending
@@ -118,29 +134,29 @@ func declined(d dossier, i Intent) bool {
 	return i.LastError != nil && d.payment.ProviderMethodID != "" && i.LastError.PaymentMethod == d.payment.ProviderMethodID
 }
 
-// findIntent looks for an intent whose id was lost: it lists what was created around the payment's create and matches
-// our own id in the metadata. It returns nil if a complete listing lacks it.
-func (p *Payments) findIntent(ctx context.Context, d dossier) (*Intent, error) {
-	create := d.last(domain.OpCreate)
-	if create == nil {
-		return nil, nil //nolint:nilnil // never sent, so nothing to find and nothing wrong
-	}
-	first := d.calls[0].FirstSentAt // calls are ordered by operation: create comes before confirm, and cancel needs an intent
+// findIntents looks for intents of a payment whose id was lost: it lists what was created around the payment's creates
+// and matches our own id in the metadata. None found means that a complete listing lacks them.
+func (p *Payments) findIntents(ctx context.Context, d dossier) ([]Intent, error) {
+	var first, last time.Time
 	for _, c := range d.calls {
-		if c.Operation == domain.OpCreate && c.FirstSentAt.Before(first) {
+		if c.Operation != domain.OpCreate {
+			continue
+		}
+		if first.IsZero() || c.FirstSentAt.Before(first) {
 			first = c.FirstSentAt
 		}
-	}
-	intents, err := p.gateway.IntentsCreated(ctx, first.Add(-clockSkew), create.LastSentAt.Add(clockSkew))
-	if err != nil {
-		return nil, fmt.Errorf("list the intents created: %w", err)
-	}
-	for i := range intents {
-		if intents[i].PaymentID == d.id().String() {
-			return &intents[i], nil
+		if c.LastSentAt.After(last) {
+			last = c.LastSentAt
 		}
 	}
-	return nil, nil //nolint:nilnil // absent, as of this listing
+	if first.IsZero() {
+		return nil, nil // never sent
+	}
+	listed, err := p.gateway.IntentsCreated(ctx, first.Add(-clockSkew), last.Add(clockSkew))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnread, err)
+	}
+	return slices.DeleteFunc(listed, func(i Intent) bool { return i.PaymentID != d.id().String() }), nil
 }
 
 // adopt commits an intent's id: from here on it is the one intent that may ever be confirmed for this booking. It
@@ -165,12 +181,19 @@ func adopt(ctx context.Context, tx pgx.Tx, d dossier, i Intent) (bool, error) {
 }
 
 // errForeignIntent says that what the provider made is not what was asked for.
-var errForeignIntent = errors.New("the provider's intent differs from what was sent: amount, currency or our ids")
+var errForeignIntent = errors.New("the provider's intent differs from what was sent: mode, amount, currency or our ids")
 
 // verify compares an intent with the payment it is to serve.
-func verify(d dossier, i Intent) error {
-	if i.Amount != d.charge().Total || i.PaymentID != d.id().String() || i.BookingID != d.charge().BookingID.String() {
+func (p *Payments) verify(d dossier, i Intent) error {
+	if i.Livemode != p.gateway.Livemode() || i.Amount != d.charge().Total || i.PaymentID != d.id().String() || i.BookingID != d.charge().BookingID.String() {
 		return errForeignIntent
 	}
 	return nil
+}
+
+// known tells whether the protocol understands a status.
+func known(s IntentStatus) bool {
+	return slices.Contains([]IntentStatus{
+		IntentRequiresPaymentMethod, IntentRequiresConfirmation, IntentRequiresAction, IntentProcessing, IntentSucceeded, IntentCanceled,
+	}, s)
 }

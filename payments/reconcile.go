@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -23,50 +24,57 @@ func (p *Payments) Works() []Work {
 	}
 }
 
-// Reconciler repeats work. The loop, the pause and the ceiling live here, so that each step stays one item.
-type Reconciler struct {
-	works    []Work
-	interval time.Duration
-	ceiling  int
-	logger   *slog.Logger
+// Rhythm is how a reconciler goes about its work.
+type Rhythm struct {
+	Interval time.Duration // pause between two rounds of a kind
+	Ceiling  int           // most items of a kind in one round, so that a flood leaves time to look up
+	Step     time.Duration // time limit of one step; less than a lease, so that nobody else takes the item meanwhile
+	Drain    time.Duration // how long a step may go on once the reconciler is told to stop
 }
 
-// NewReconciler makes a reconciler that begins a round every interval and does at most ceiling items of each kind in
-// one, so that a flood of one kind never starves the others.
-func NewReconciler(works []Work, interval time.Duration, ceiling int, logger *slog.Logger) *Reconciler {
-	return &Reconciler{works: works, interval: interval, ceiling: ceiling, logger: logger}
+// Reconciler repeats work. The loop, the pause and the ceiling live here, so that each step stays one item.
+type Reconciler struct {
+	works  []Work
+	rhythm Rhythm
+	logger *slog.Logger
+}
+
+// NewReconciler makes a reconciler.
+func NewReconciler(works []Work, rhythm Rhythm, logger *slog.Logger) *Reconciler {
+	return &Reconciler{works: works, rhythm: rhythm, logger: logger}
 }
 
 // Done counts the items that a round has done, by kind.
 type Done map[string]int
 
-// Once does one round: every kind of work, until there is none left of it or the ceiling is reached. A kind that fails
-// does not keep the others from their turn; all errors are returned together.
+// Once does one round of every kind of work, one kind after the other. A kind that fails does not keep the others from
+// their turn; all errors are returned together.
 func (r *Reconciler) Once(ctx context.Context) (Done, error) {
 	done := Done{}
 	var failures []error
 	for _, w := range r.works {
-		for done[w.Name] < r.ceiling {
-			worked, err := w.Step(ctx)
-			if err != nil {
-				failures = append(failures, err)
-				break
-			}
-			if !worked {
-				break
-			}
-			done[w.Name]++
-		}
-		if done[w.Name] == r.ceiling {
-			r.logger.WarnContext(ctx, "the round's ceiling was reached; the rest waits for the next", "work", w.Name, "ceiling", r.ceiling)
+		n, err := r.round(ctx, w)
+		failures = append(failures, err)
+		if n > 0 {
+			done[w.Name] = n
 		}
 	}
 	return done, errors.Join(failures...)
 }
 
-// Run begins a round every interval until ctx ends. After a failed round the pause doubles, up to a minute.
+// Run repeats every kind of work until ctx ends, each in a loop of its own: a provider that hangs must not keep holds
+// from ending or lost jobs from being revived. A step that runs when ctx ends may finish.
 func (r *Reconciler) Run(ctx context.Context) {
-	pause := r.interval
+	var loops sync.WaitGroup
+	for _, w := range r.works {
+		loops.Go(func() { r.loop(ctx, w) })
+	}
+	loops.Wait()
+}
+
+// loop begins a round every interval. After a failed round the pause doubles, up to a minute.
+func (r *Reconciler) loop(ctx context.Context, w Work) {
+	pause := r.rhythm.Interval
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -75,25 +83,48 @@ func (r *Reconciler) Run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		done, err := r.Once(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			pause = min(2*pause, max(time.Minute, r.interval))
-			r.logger.ErrorContext(ctx, "reconciler round", "error", err, "next_in", pause)
-		default:
-			pause = r.interval
-			r.report(ctx, done)
+		n, err := r.round(ctx, w)
+		if n > 0 {
+			r.logger.InfoContext(ctx, "reconciler round", "work", w.Name, "items", n)
+		}
+		if err != nil && ctx.Err() == nil {
+			pause = min(2*pause, max(time.Minute, r.rhythm.Interval))
+			r.logger.ErrorContext(ctx, "reconciler round failed", "work", w.Name, "error", err, "next_in", pause.String())
+		} else {
+			pause = r.rhythm.Interval
 		}
 		timer.Reset(pause)
 	}
 }
 
-func (r *Reconciler) report(ctx context.Context, done Done) {
-	for name, n := range done {
-		if n > 0 {
-			r.logger.InfoContext(ctx, "reconciler round", "work", name, "items", n)
+// round takes steps until there is no work left, the ceiling is reached, a step fails or ctx ends.
+func (r *Reconciler) round(ctx context.Context, w Work) (n int, err error) {
+	for ctx.Err() == nil {
+		if n == r.rhythm.Ceiling {
+			r.logger.WarnContext(ctx, "the round's ceiling was reached; the rest waits for the next", "work", w.Name, "ceiling", n)
+			return n, nil
 		}
+		worked, err := r.step(ctx, w)
+		if err != nil || !worked {
+			return n, err
+		}
+		n++
 	}
+	return n, nil
+}
+
+// step takes one step under its time limit. The end of ctx does not cut it off at once: a send that is under way is
+// better brought home than left as a doubt.
+func (r *Reconciler) step(ctx context.Context, w Work) (bool, error) {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.rhythm.Step)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(r.rhythm.Drain):
+			cancel()
+		case <-within.Done():
+		}
+	})
+	defer stop()
+	return w.Step(within)
 }

@@ -3,6 +3,9 @@ package payments
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,11 +24,13 @@ func (p *Payments) ResolveDoubt(ctx context.Context) (bool, error) {
 	}
 	at, err := p.resolve(ctx, e)
 	if err != nil {
-		return true, err // the lease runs out, and it is tried again
+		return true, fmt.Errorf("resolve effect %s: %w", e.ID, err) // the lease runs out, and it is tried again
 	}
-	if at.after > 0 || at.doubt != "" || at.again {
-		wait := max(at.after, p.config.Backoff)
-		return true, outbox.Note(ctx, p.pool, e.ID, at.doubt, wait)
+	if at.again {
+		at.after = p.config.Backoff
+	}
+	if at.after > 0 {
+		return true, outbox.Note(ctx, p.pool, e.ID, "", at.after)
 	}
 	return true, nil
 }
@@ -48,42 +53,55 @@ func (p *Payments) resolve(ctx context.Context, e outbox.Effect) (progress, erro
 // resolveCreate ends the doubt whether an intent was made: list, and adopt what is found; else the same key again, or
 // the next one where the provider has stored an error under it. Nothing was ever confirmed, so no money is at stake.
 func (p *Payments) resolveCreate(ctx context.Context, e outbox.Effect, r role, d dossier) (progress, error) {
-	found, err := p.findIntent(ctx, d)
-	if err != nil {
-		p.logger.WarnContext(ctx, lookTimeout, "booking_id", e.BookingID, "effect_id", e.ID, "error", err)
-		return progress{after: p.backoff(e.Attempts), doubt: lookTimeout}, nil
+	found, err := p.findIntents(ctx, d)
+	if errors.Is(err, errUnread) {
+		wait := p.backoff(e.Attempts + 1)
+		return progress{after: wait}, outbox.Note(ctx, p.pool, e.ID, unread(err), wait)
 	}
+	if err != nil {
+		return progress{}, err
+	}
+	var moved domain.Move
 	err = postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		d, err := lock(ctx, tx, e.BookingID)
+		now, err := lock(ctx, tx, e.BookingID)
 		if err != nil {
 			return err
 		}
-		if found != nil {
-			if err := verify(d, *found); err != nil {
-				return outbox.Park(ctx, tx, e.ID, err.Error())
-			}
-			_, err := adopt(ctx, tx, d, *found)
+		if i := slices.IndexFunc(found, func(i Intent) bool { return i.Status != IntentCanceled }); i >= 0 {
+			_, err := p.created(ctx, tx, now, e, r, found[i])
 			return err
 		}
-		last := d.last(domain.OpCreate)
-		if last == nil || !last.dead(d.now, p.config.Horizon) {
-			return nil
-		}
-		return absent(ctx, tx, d, last)
+		moved, err = p.absent(ctx, tx, now, d.payment.Version)
+		return err
 	})
 	if err != nil {
 		return progress{}, err
 	}
+	p.woken(moved)
 	return p.chargeTurn(ctx, e, r)
 }
 
-// absent notes that a complete listing lacks what a dead create would have made. Should the provider roll it forward
-// later all the same, the intent is an unconfirmed orphan and takes no money.
-func absent(ctx context.Context, tx pgx.Tx, d dossier, c *call) error {
+// absent draws the conclusion from a complete listing without an intent of the payment. If the provider's newest answer
+// refused the create outright, the payment is refused. A dead create gives way to the next one. Should the provider roll
+// one forward later all the same, the intent is an unconfirmed orphan and takes no money.
+func (p *Payments) absent(ctx context.Context, tx pgx.Tx, d dossier, version int64) (domain.Move, error) {
+	last := d.last(domain.OpCreate)
+	switch {
+	case last == nil:
+		return domain.Move{}, nil
+	case last.open() && !last.StoredError && (last.HTTPStatus == http.StatusBadRequest || last.HTTPStatus == http.StatusNotFound):
+		seen := &Intent{LastError: &LastError{Code: last.ErrorCode}}
+		return p.settle(ctx, tx, d, domain.Observation{Fact: domain.FactRefused, Version: version}, seen)
+	case !last.dead(d.now, p.config.Horizon):
+		return domain.Move{}, nil
+	}
 	_, err := tx.Exec(ctx, `
 		UPDATE provider_calls SET outcome = 'rejected' WHERE payment_id = $1 AND operation = $2 AND ordinal = $3`,
-		d.payment.ID, c.Operation, c.Ordinal)
-	return err
+		d.payment.ID, last.Operation, last.Ordinal)
+	if err != nil {
+		return domain.Move{}, fmt.Errorf("conclude that %s made nothing: %w", last.Key, err)
+	}
+	return domain.Move{}, nil
 }
 
 // resolveConfirm ends the doubt whether the money was taken. The intent is read first; only if it has not executed so
@@ -91,33 +109,27 @@ func absent(ctx context.Context, tx pgx.Tx, d dossier, c *call) error {
 func (p *Payments) resolveConfirm(ctx context.Context, e outbox.Effect, r role) (progress, error) {
 	s, err := p.look(ctx, e.BookingID, nil)
 	switch {
+	case errors.Is(err, errUnread):
+		wait := p.backoff(e.Attempts + 1)
+		return progress{after: wait}, outbox.Note(ctx, p.pool, e.ID, unread(err), wait)
 	case err != nil:
-		p.logger.WarnContext(ctx, lookTimeout, "booking_id", e.BookingID, "effect_id", e.ID, "error", err)
-		reason := lookTimeout
-		if errors.Is(err, ErrNoIntent) {
-			reason = ErrNoIntent.Error()
-		}
-		return progress{after: p.backoff(e.Attempts), doubt: reason}, nil
+		return progress{}, err
 	case s.move.Stale:
 		return progress{again: true}, nil
 	case s.fact == domain.FactProcessing:
-		return progress{after: p.config.Poll, doubt: "the provider is still processing the payment"}, nil
+		return p.waitFor(ctx, e, "the provider is still processing the payment")
 	case !s.unresolved():
 		return progress{}, nil
 	case s.intent.Status == IntentCanceled:
-		return progress{after: p.config.Poll, doubt: "the intent is canceled, and a charge of it is still pending"}, nil
-	case !understood(s.intent.Status):
-		return progress{after: p.config.Poll, doubt: "the intent has a status that is not known here"}, nil
+		return p.waitFor(ctx, e, "the intent is canceled, and a charge of it is still pending")
+	case !known(s.intent.Status):
+		return p.waitFor(ctx, e, "the intent has a status that is not known here")
 	}
 	fenced, err := p.fenceIfDead(ctx, e)
 	if err != nil || fenced {
 		return progress{}, err
 	}
 	return p.chargeTurn(ctx, e, r)
-}
-
-func understood(s IntentStatus) bool {
-	return s == IntentRequiresConfirmation || s == IntentRequiresPaymentMethod
 }
 
 // fenceIfDead ends the booking for doubt if its confirm can be sent no more. The hold may still run: after a stored

@@ -60,6 +60,7 @@ func (p *Payments) apply(ctx context.Context, tx pgx.Tx, d dossier, m domain.Mov
 		}
 	}
 	if m.Refund {
+		p.logger.ErrorContext(ctx, reasonLateSuccess, "booking_id", d.booking.ID, "payment_id", d.id())
 		return outbox.AppendParked(ctx, tx, d.booking.ID, domain.EffectRefund, reasonLateSuccess)
 	}
 	return nil

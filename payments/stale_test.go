@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +18,9 @@ import (
 type stalled struct {
 	payments.Gateway
 	afterRead func()                                                       // once, before the answer to a read is delivered
-	afterSend func(c payments.Call, out payments.Outcome) payments.Outcome // for every send
+	alterRead func(*payments.Intent)                                       // every read
+	lose      func(c payments.Call) bool                                   // sends that never arrive
+	afterSend func(c payments.Call, out payments.Outcome) payments.Outcome // every send that arrived
 }
 
 func (s *stalled) Intent(ctx context.Context, id string) (payments.Intent, error) {
@@ -26,10 +29,16 @@ func (s *stalled) Intent(ctx context.Context, id string) (payments.Intent, error
 		s.afterRead = nil
 		happen()
 	}
+	if s.alterRead != nil {
+		s.alterRead(&intent)
+	}
 	return intent, err
 }
 
 func (s *stalled) Send(ctx context.Context, c payments.Call) payments.Outcome {
+	if s.lose != nil && s.lose(c) {
+		return payments.Outcome{}
+	}
 	out := s.Gateway.Send(ctx, c)
 	if s.afterSend != nil {
 		out = s.afterSend(c, out)
@@ -194,8 +203,8 @@ func TestIncident14_ALateJobDoesNothing(t *testing.T) {
 	}
 }
 
-// While the provider is still deciding, the fence waits (G4, G5): a cancel would be refused, and must not be repeated.
-// Expected: ending with the slot taken for as long as it lasts, one cancel, then confirmed.
+// While the provider is still deciding, the fence waits and sends no cancel (G4, G5).
+// Expected: ending with the slot taken for as long as it lasts, then confirmed.
 func TestFence_ProcessingIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -215,11 +224,90 @@ func TestFence_ProcessingIsWaitedFor(t *testing.T) {
 	}
 	booking, _, taken := b.statuses(id)
 	require.Equal(t, []any{"ending", true}, []any{booking, taken})
-	require.Equal(t, 1, b.sent("payment_intents.cancel"))
+	require.Equal(t, 0, b.sent("payment_intents.cancel"))
 	_, err = b.sim.Act(stripesim.Action{Action: "settle_processing", PaymentIntent: b.intent(id)})
 	require.NoError(t, err)
 	b.work(p, id, domain.EffectCancel)
 	b.agree(id)
 	booking, _, _ = b.statuses(id)
 	require.Equal(t, "confirmed", booking)
+}
+
+// A late stored error never overwrites what was settled meanwhile (G3, G5): the first confirm's answer, a 500, comes
+// only after another worker has seen that the customer must authenticate. Expected: still requires_action, and watched.
+func TestCharge_ALateErrorOverwritesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.book("pm_card_authenticationRequired")
+	gateway := &stalled{Gateway: b.gateway}
+	gateway.afterSend = func(c payments.Call, out payments.Outcome) payments.Outcome {
+		if c.Operation != domain.OpConfirm {
+			return out
+		}
+		b.work(b.engine(), id, domain.EffectCharge)
+		return payments.Outcome{Class: payments.Unknown, Stored: true, HTTPStatus: 500}
+	}
+	b.work(b.engineOn(gateway), id, domain.EffectCharge)
+	_, payment, _ := b.statuses(id)
+	require.Equal(t, "requires_action", payment, b.story(id))
+	var watched bool
+	b.scan(`SELECT watch_at IS NOT NULL FROM payments WHERE booking_id = $1`, &watched, id)
+	require.True(t, watched)
+}
+
+// A payment that the provider is still deciding after the customer has authenticated is followed to its end (G5).
+func TestWatch_ProcessingIsFollowed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.book("pm_card_authenticationRequired")
+	b.work(b.engine(), id, domain.EffectCharge)
+	gateway := &stalled{Gateway: b.gateway, alterRead: func(i *payments.Intent) { i.Status = payments.IntentProcessing }}
+	b.exec(`UPDATE payments SET watch_at = clock_timestamp() WHERE booking_id = $1`, id)
+	worked, err := b.engineOn(gateway).Watch(b.ctx)
+	require.NoError(t, err)
+	require.True(t, worked)
+	_, payment, _ := b.statuses(id)
+	require.Equal(t, "processing", payment, b.story(id))
+	_, err = b.sim.Act(stripesim.Action{Action: "authenticate", PaymentIntent: b.intent(id)})
+	require.NoError(t, err)
+	b.watch()
+	b.agree(id)
+	booking, _, _ := b.statuses(id)
+	require.Equal(t, "confirmed", booking)
+}
+
+// A provider that stores an error under every create is asked at a growing interval, and not as fast as it answers (G5).
+func TestResolve_StoredErrorsAreSpaced(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.config.Backoff = time.Second
+	id := b.book("pm_card_visa")
+	b.sim.AddFault(stripesim.Fault{Operation: "payment_intents.create", Fault: "error_500_before", Times: -1})
+	p := b.engine()
+	b.work(p, id, domain.EffectCharge)
+	for range 3 {
+		_, err := b.reconciler(p).Once(b.ctx)
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, b.sent("payment_intents.create"), 3, b.story(id))
+	b.sim.ClearFaults()
+	b.exec(`UPDATE outbox SET due_at = clock_timestamp() WHERE booking_id = $1`, id)
+	b.reconcile(p, id)
+	b.agree(id)
+}
+
+// The first create is lost, the second refused outright: the listing shows that the first made nothing, and the
+// refusal stands (G4, G5). Expected: failed and refused at once, long before the hold ends, with the slot free.
+func TestResolve_ARefusalAfterALostCreate(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.book("pm_card_nobodyKnows")
+	creates := 0
+	gateway := &stalled{Gateway: b.gateway, lose: func(payments.Call) bool { creates++; return creates == 1 }}
+	p := b.engineOn(gateway)
+	b.work(p, id, domain.EffectCharge)
+	b.reconcile(p, id)
+	booking, payment, taken := b.statuses(id)
+	require.Equal(t, []any{"failed", "refused", false}, []any{booking, payment, taken}, b.story(id))
+	b.agree(id)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"holdfast/domain"
 	"holdfast/internal/bookings"
@@ -22,11 +23,17 @@ type PaymentView struct {
 	DeclineCode string // the provider's, of the newest declined card
 }
 
+// Viewer shows payments to their owners. It can send nothing.
+type Viewer struct{ pool *pgxpool.Pool }
+
+// NewViewer makes a viewer.
+func NewViewer(pool *pgxpool.Pool) *Viewer { return &Viewer{pool: pool} }
+
 // View reads a client's own booking and its payment as of one moment. Another client's booking is domain.ErrNotFound,
 // as if it did not exist (G9).
-func (p *Payments) View(ctx context.Context, client domain.ClientID, id domain.BookingID) (View, error) {
+func (w *Viewer) View(ctx context.Context, client domain.ClientID, id domain.BookingID) (View, error) {
 	var v View
-	err := pgx.BeginTxFunc(ctx, p.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, w.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var err error
 		if v.Booking, err = bookings.Get(ctx, tx, client, id); err != nil {
 			return err

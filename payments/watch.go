@@ -11,6 +11,7 @@ import (
 
 	"holdfast/domain"
 	"holdfast/internal/postgres"
+	"holdfast/outbox"
 )
 
 // Watch reads one intent that is due although nothing is in doubt, and tells whether there was one: a customer may
@@ -28,50 +29,61 @@ func (p *Payments) Watch(ctx context.Context) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	if d.payment.ProviderIntentID == "" {
-		err = p.cancelOrphan(ctx, id)
-	} else {
+	if d.payment.ProviderIntentID != "" {
 		_, err = p.look(ctx, id, nil)
 	}
-	if err != nil {
-		p.logger.WarnContext(ctx, lookTimeout, "booking_id", id, "error", err) // it is due again soon
+	if err == nil && d.payment.Status.Closed() {
+		err = p.cancelOrphans(ctx, id, d)
 	}
-	return true, nil
+	if errors.Is(err, errUnread) {
+		return true, nil // it is due again soon
+	}
+	return true, err
 }
 
-// cancelOrphan cancels an intent that was made for a booking which ended before the intent's id could be committed. It
-// is unconfirmed and nobody has its client secret, so it takes no money; it is only tidied away.
-func (p *Payments) cancelOrphan(ctx context.Context, id domain.BookingID) error {
-	d, err := p.peek(ctx, id)
+// cancelOrphans cancels the intents of a closed payment that are not its own: made by a create whose answer was lost, or
+// that the provider rolled forward after its own error. They are unconfirmed and nobody has their client secret, so they
+// take no money; they are only tidied away.
+func (p *Payments) cancelOrphans(ctx context.Context, id domain.BookingID, d dossier) error {
+	found, err := p.findIntents(ctx, d)
 	if err != nil {
 		return err
 	}
-	orphan, err := p.findIntent(ctx, d)
-	if err != nil || orphan == nil || orphan.Status == IntentCanceled {
-		return err
+	for _, orphan := range found {
+		if orphan.ID == d.payment.ProviderIntentID || orphan.Status == IntentCanceled {
+			continue
+		}
+		if err := p.cancelOrphan(ctx, id, orphan); err != nil {
+			return err
+		}
 	}
-	var s send
-	err = postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		d, err := lock(ctx, tx, id)
-		if err != nil || !d.payment.Status.Closed() || d.payment.ProviderIntentID != "" {
+	return nil
+}
+
+// cancelOrphan takes a new ordinal each time: it follows a listing that still calls for it, and moves no money.
+func (p *Payments) cancelOrphan(ctx context.Context, id domain.BookingID, orphan Intent) error {
+	var s *send
+	var d dossier
+	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
+		var err error
+		d, err = lock(ctx, tx, id)
+		if err != nil || !d.payment.Status.Closed() || d.payment.ProviderIntentID == orphan.ID {
 			return err
 		}
 		ordinal := 1
 		if last := d.last(domain.OpCancel); last != nil {
-			ordinal = last.Ordinal
-			if !last.open() || last.dead(d.now, p.config.Horizon) {
-				ordinal++
-			}
+			ordinal = last.Ordinal + 1
 		}
-		d.payment.ProviderIntentID = orphan.ID // of the send only: it is never committed as the booking's intent
-		s, err = p.record(ctx, tx, d, domain.OpCancel, ordinal)
+		of := d
+		of.payment.ProviderIntentID = orphan.ID // of the send only: it is never committed as the booking's intent
+		s, err = p.record(ctx, tx, of, outbox.Effect{}, domain.OpCancel, ordinal)
 		return err
 	})
-	if err != nil || s.call.Key == "" {
+	if err != nil || s == nil {
 		return err
 	}
-	out := p.transmit(ctx, s)
-	return postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error { return save(ctx, tx, d, s, out) })
+	out := p.transmit(ctx, *s)
+	return postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error { return save(ctx, tx, d, *s, out) })
 }
 
 // claimWatch takes the payment that has waited longest and sets when it is read next: at the poll interval while the
@@ -103,11 +115,16 @@ const firstWatch = time.Minute
 // watchAfter says when a payment is first watched after a move; nil: not at all.
 func (p *Payments) watchAfter(d dossier, m domain.Move) *time.Duration {
 	var after time.Duration
+	create := d.last(domain.OpCreate)
 	switch {
-	case m.Payment == domain.PaymentRequiresAction || m.Payment == domain.PaymentDeclined:
-		after = p.config.Poll
-	case m.Booking.Ended() && m.Payment == domain.PaymentCanceled && len(d.calls) > 0:
-		after = firstWatch // also where no intent is known: a lost create may have made one
+	case create == nil:
+		return nil // the provider has never heard of it
+	case m.Payment == domain.PaymentRequiresAction, m.Payment == domain.PaymentDeclined, m.Payment == domain.PaymentProcessing:
+		after = p.config.Poll // the customer may act, or the provider is still deciding
+	case m.Booking.Ended():
+		after = firstWatch // a success may still appear, or an intent that a lost create has made
+	case m.Payment == domain.PaymentSucceeded && create.Ordinal > 1:
+		after = firstWatch // an earlier create may still have made an intent
 	default:
 		return nil
 	}

@@ -1,7 +1,6 @@
 package payments_test
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 
 	"holdfast/domain"
 	"holdfast/outbox"
-	"holdfast/payments"
 	"holdfast/payments/stripesim"
 )
 
@@ -92,7 +90,7 @@ func TestFence_PendingChargeIsWaitedFor(t *testing.T) {
 	b.sim.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "partial_500"})
 	p := b.engine()
 	b.work(p, id, domain.EffectCharge)
-	r := payments.NewReconciler(p.Works(), time.Millisecond, 100, slog.New(slog.DiscardHandler))
+	r := b.reconciler(p)
 	_, err := r.Once(b.ctx) // reads, and fences for doubt
 	require.NoError(t, err)
 	for range 3 {

@@ -11,8 +11,6 @@ import (
 	"holdfast/internal/postgres"
 )
 
-const undefinedTable = "42P01"
-
 // errNoSchema says what to do about a database that is there and empty.
 var errNoSchema = errors.New("the database has no schema yet; run: api migrate")
 
@@ -24,7 +22,7 @@ func once(ctx context.Context, d cli.Database, work func(ctx context.Context, po
 	}
 	defer pool.Close()
 	err = work(ctx, pool)
-	if postgres.State(err) == undefinedTable {
+	if postgres.IsUndefinedTable(err) {
 		return fmt.Errorf("%w (%w)", errNoSchema, err)
 	}
 	return err

@@ -81,8 +81,7 @@ func (c *serveCommand) build(pool *pgxpool.Pool, waker *outbox.Waker, m *metrics
 	}
 	return httpapi.New(httpapi.Config{
 		Clients: clients.New(pool), Bookings: service, Catalogue: service,
-		// This process only shows payments; it holds no key of the provider and could not send.
-		Payments:       payments.New(pool, nil, waker, payments.Config{}, logger),
+		Payments:       payments.NewViewer(pool), // this process holds no key of the provider and could not send
 		Ready:          func(ctx context.Context) error { return schemaReady(ctx, pool, version) },
 		Transient:      func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
 		Observe:        m.observe,
@@ -94,7 +93,7 @@ func (c *serveCommand) build(pool *pgxpool.Pool, waker *outbox.Waker, m *metrics
 // schemaReady asks for a schema that is at least as new as this build; a newer one is compatible with the build before it.
 func schemaReady(ctx context.Context, pool *pgxpool.Pool, want int64) error {
 	have, err := migrations.Current(ctx, pool)
-	if postgres.State(err) == undefinedTable {
+	if postgres.IsUndefinedTable(err) {
 		return errNoSchema
 	}
 	if err != nil {

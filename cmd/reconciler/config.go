@@ -47,18 +47,21 @@ func (c *settings) Configure(getenv func(string) string, p *cli.Problems) {
 }
 
 // reconciler wires the rounds: what payments knows to do, then the jobs that were lost.
-func (c *settings) reconciler(pool *pgxpool.Pool, waker *outbox.Waker, logger *slog.Logger) (*payments.Reconciler, error) {
+func (c *settings) reconciler(pool *pgxpool.Pool, waker *outbox.Waker, drain time.Duration, logger *slog.Logger) (*payments.Reconciler, error) {
 	gateway, err := stripe.New(stripe.Config{APIKey: c.Provider.APIKey, BaseURL: c.Provider.APIBase, Timeout: c.Provider.StripeTimeout})
 	if err != nil {
 		return nil, &cli.ExitError{Code: cli.ExitUsage, Err: err}
 	}
+	step := 4*c.Provider.StripeTimeout + 10*time.Second // a read with its retries, and a send
 	engine := payments.New(pool, gateway, waker, payments.Config{
 		Horizon: c.ProviderKeyHorizon, Backoff: c.SendBackoff, Poll: c.Poll, Watch: c.Watch,
-		Lease: 4*c.Provider.StripeTimeout + 10*time.Second,
+		Lease: step + 10*time.Second,
 	}, logger)
 	works := append(engine.Works(), payments.Work{Name: "lost jobs", Step: func(ctx context.Context) (bool, error) {
 		revived, err := outbox.Sweep(ctx, pool)
 		return revived > 0, err
 	}})
-	return payments.NewReconciler(works, c.Interval, c.Ceiling, logger), nil
+	return payments.NewReconciler(works, payments.Rhythm{
+		Interval: c.Interval, Ceiling: c.Ceiling, Step: step, Drain: drain,
+	}, logger), nil
 }

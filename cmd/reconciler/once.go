@@ -38,7 +38,7 @@ func (c *onceCommand) Run(ctx context.Context, io cli.IO) error {
 	defer pool.Close()
 	waker := outbox.NewWaker(pool, logger)
 	defer waker.Close()
-	reconciler, err := c.Settings.reconciler(pool, waker, logger)
+	reconciler, err := c.Settings.reconciler(pool, waker, 0, logger)
 	if err != nil {
 		return err
 	}

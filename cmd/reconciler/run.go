@@ -16,7 +16,7 @@ type runCommand struct {
 
 // Help says more than the summary.
 func (*runCommand) Help() string {
-	return "Any number of reconcilers may run at once: each doubt is one's at a time. SIGTERM finishes the step that runs and exits 0."
+	return "Any number of reconcilers may run at once: each doubt is one's at a time. SIGTERM begins nothing new, lets the steps that run finish within DRAIN_TIMEOUT, and exits 0."
 }
 
 // Configure reads the environment and checks all settings.
@@ -34,7 +34,7 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 	defer pool.Close()
 	waker := outbox.NewWaker(pool, logger)
 	defer waker.Close()
-	reconciler, err := c.Settings.reconciler(pool, waker, logger)
+	reconciler, err := c.Settings.reconciler(pool, waker, c.Service.DrainTimeout, logger)
 	if err != nil {
 		return err
 	}

@@ -66,9 +66,7 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 	if err != nil {
 		return err
 	}
-	if err := checkStream(ctx, stream, logger); err != nil {
-		return err
-	}
+	checkStream(ctx, stream, logger)
 	waker := outbox.NewWaker(pool, logger)
 	defer waker.Close()
 	engine := payments.New(pool, gateway, waker, payments.Config{
@@ -111,18 +109,17 @@ func (c *runCommand) work(ctx context.Context, pool *pgxpool.Pool, workers *outb
 	return workers.Stop(drain)
 }
 
-// checkStream makes the stream or checks it. A broker that is away is no reason not to start: money does not wait for
-// events, and the events wait in their rows.
-func checkStream(ctx context.Context, stream *outbox.JetStream, logger *slog.Logger) error {
+// checkStream makes the stream or checks it. A broker that is away, or a stream with other settings, is no reason not to
+// start: money does not wait for events, and the events wait in their rows.
+func checkStream(ctx context.Context, stream *outbox.JetStream, logger *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	err := stream.EnsureStream(ctx)
 	var settings *outbox.StreamSettingsError
 	switch {
 	case errors.As(err, &settings):
-		return &cli.ExitError{Code: cli.ExitUsage, Err: err}
+		logger.ErrorContext(ctx, "no event is published until the stream's settings are mended", "error", err)
 	case err != nil:
 		logger.WarnContext(ctx, "the broker does not answer yet; events wait", "error", err)
 	}
-	return nil
 }

@@ -57,7 +57,6 @@ func describe(out *printer, s *stack) {
 	d := s.description
 	out.title("Holdfast is up")
 	out.line("api        %s   (documentation: %s/docs)", d.APIURL, d.APIURL)
-	out.line("console    %s", d.ConsoleURL)
 	out.line("metrics    %s", d.MetricsURL)
 	out.line("database   %s", d.DatabaseURL)
 	out.line("nats       %s", d.NATSURL)

@@ -97,7 +97,7 @@ func (s *Service) answer(d decision, c claim) (Response, error) {
 		if d.FingerprintVersion != fingerprintVersion {
 			var err error
 			if ours, err = fingerprint(d.FingerprintVersion, c.request); err != nil {
-				return Response{}, err
+				return Response{}, fmt.Errorf("%w: %w", domain.ErrBusy, err) // a newer build answers it; this one cannot tell
 			}
 		}
 		if subtle.ConstantTimeCompare(ours, d.Fingerprint) != 1 {

@@ -13,25 +13,21 @@ import (
 
 // The SQLSTATEs that somebody acts on. Source: PostgreSQL 15, appendix A.
 const (
-	stateUniqueViolation      = "23505"
 	stateSerialization        = "40001"
+	stateReadOnly             = "25006" // a standby, or a server that refuses writes for now
 	stateDeadlock             = "40P01"
 	stateLockNotAvailable     = "55P03"
+	stateUndefinedTable       = "42P01"
 	stateQueryCanceled        = "57014" // statement_timeout
 	stateTooManyConnections   = "53300"
 	stateIdleInTransaction    = "25P03"
 	classConnection           = "08"
+	classResources            = "53"  // out of memory, disk full, too many connections
 	classOperatorIntervention = "57P" // shut down, crash, cannot connect now
 )
 
-// IsUnique tells whether err is a violation of the named unique constraint.
-func IsUnique(err error, constraint string) bool {
-	var e *pgconn.PgError
-	return errors.As(err, &e) && e.Code == stateUniqueViolation && e.ConstraintName == constraint
-}
-
-// IsLockTimeout tells whether a lock was not had in time. It is evidence of nothing else.
-func IsLockTimeout(err error) bool { return hasState(err, stateLockNotAvailable) }
+// IsUndefinedTable tells whether a table is missing: the database has no schema of ours, or an older one.
+func IsUndefinedTable(err error) bool { return hasState(err, stateUndefinedTable) }
 
 // IsTransient tells whether the statement certainly did nothing and may go through if it is run again: a deadlock, a
 // serialisation failure, a lock or statement time-out, a server that refuses connections.
@@ -39,13 +35,13 @@ func IsTransient(err error) bool {
 	return hasState(err, stateSerialization, stateDeadlock, stateLockNotAvailable, stateQueryCanceled, stateTooManyConnections)
 }
 
-// IsUnavailable tells whether the database could not be reached, or the connection broke. If a statement had been sent
-// by then, its outcome is unknown.
+// IsUnavailable tells whether the database could not be reached, takes no work for now, or the connection broke. In the
+// last case the outcome of a statement that was sent by then is unknown.
 func IsUnavailable(err error) bool {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		return strings.HasPrefix(e.Code, classConnection) || strings.HasPrefix(e.Code, classOperatorIntervention) ||
-			e.Code == stateTooManyConnections || e.Code == stateIdleInTransaction
+			strings.HasPrefix(e.Code, classResources) || e.Code == stateIdleInTransaction || e.Code == stateReadOnly
 	}
 	var dial *pgconn.ConnectError
 	var network net.Error
@@ -53,9 +49,6 @@ func IsUnavailable(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, pgx.ErrNoRows) && pgconn.SafeToRetry(err)
 }
-
-// SafeToRetry tells whether no byte of the statement can have reached the server.
-func SafeToRetry(err error) bool { return pgconn.SafeToRetry(err) }
 
 // Raised is what a function of ours said with RAISE under an SQLSTATE of class HF.
 type Raised struct {
