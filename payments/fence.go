@@ -15,18 +15,27 @@ import (
 // it has taken it (G4). The slot is released by what is proved, never by having asked.
 func (p *Payments) Fence(ctx context.Context, job outbox.Job) (outbox.Verdict, error) {
 	r := role{owns: domain.EffectPending, maxSends: p.config.MaxSends, complete: job.Complete}
-	return p.run(ctx, job, r, p.fenceStep(false))
+	return p.run(ctx, job, r, p.fenceStep(notLooked))
 }
 
+// looked is what the fence knows of the intent just now.
+type looked int
+
+const (
+	notLooked  looked = iota
+	unreadable        // the provider was asked and did not answer
+	fenceable         // it can still take money, and is not processing
+)
+
 // fenceStep cancels the intent. A cancel moves no money, so it may be sent again, and under the next ordinal when the
-// key before it can answer nothing new, but only after a read that still calls for it, and never while the provider is
-// processing; read says that such a read has just been made.
-func (p *Payments) fenceStep(read bool) step {
+// key before it can answer nothing new, but not while the provider is processing: before anything but the first send the
+// intent is read. If it cannot be read, the same key may still bring the answer, and nothing else may be sent.
+func (p *Payments) fenceStep(l looked) step {
 	return func(ctx context.Context, e outbox.Effect, r role) (progress, error) {
 		var d decision
 		err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
 			var err error
-			d, err = p.recordCancel(ctx, tx, e, r, read)
+			d, err = p.recordCancel(ctx, tx, e, r, l)
 			return err
 		})
 		switch {
@@ -47,8 +56,7 @@ func (p *Payments) lookThenFence(ctx context.Context, e outbox.Effect, r role) (
 	s, err := p.look(ctx, e.BookingID, r.complete)
 	switch {
 	case errors.Is(err, errUnread):
-		wait := p.backoff(e.Attempts + 1)
-		return progress{after: wait}, outbox.Note(ctx, p.pool, e.ID, unread(err), wait)
+		return p.fenceStep(unreadable)(ctx, e, r)
 	case err != nil:
 		return progress{}, err
 	case s.fact == domain.FactSucceeded || s.fact == domain.FactCanceled:
@@ -58,7 +66,7 @@ func (p *Payments) lookThenFence(ctx context.Context, e outbox.Effect, r role) (
 	case s.intent.Status == IntentCanceled:
 		return p.waitFor(ctx, e, "the intent is canceled, and a charge of it is still pending")
 	default:
-		return p.fenceStep(true)(ctx, e, r)
+		return p.fenceStep(fenceable)(ctx, e, r)
 	}
 }
 
@@ -67,7 +75,7 @@ func (p *Payments) waitFor(ctx context.Context, e outbox.Effect, why string) (pr
 	return progress{after: p.config.Poll}, outbox.Note(ctx, p.pool, e.ID, why, p.config.Poll)
 }
 
-func (p *Payments) recordCancel(ctx context.Context, tx pgx.Tx, e outbox.Effect, r role, read bool) (decision, error) {
+func (p *Payments) recordCancel(ctx context.Context, tx pgx.Tx, e outbox.Effect, r role, l looked) (decision, error) {
 	d, err := lock(ctx, tx, e.BookingID)
 	if err != nil {
 		return decision{}, err
@@ -85,8 +93,14 @@ func (p *Payments) recordCancel(ctx context.Context, tx pgx.Tx, e outbox.Effect,
 		return decision{}, errors.Join(err, r.done(ctx, tx))
 	}
 	last := d.last(domain.OpCancel)
-	if !read && (last != nil || d.payment.Status == domain.PaymentProcessing) {
+	spent := last != nil && (!last.open() || last.dead(d.now, p.config.Horizon))
+	processing := d.payment.Status == domain.PaymentProcessing
+	switch {
+	case l == notLooked && (last != nil || processing):
 		return decision{at: progress{look: true}}, nil
+	case l == unreadable && (last == nil || spent || processing):
+		wait := p.backoff(e.Attempts + 1)
+		return decision{at: progress{after: wait}}, outbox.Note(ctx, tx, e.ID, errUnread.Error(), wait)
 	}
 	ordinal := 1
 	if last != nil {
@@ -94,7 +108,7 @@ func (p *Payments) recordCancel(ctx context.Context, tx pgx.Tx, e outbox.Effect,
 			return decision{at: progress{after: rest}}, nil
 		}
 		ordinal = last.Ordinal
-		if !last.open() || last.dead(d.now, p.config.Horizon) {
+		if spent {
 			ordinal++
 		}
 	}

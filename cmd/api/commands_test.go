@@ -119,9 +119,10 @@ func TestResources(t *testing.T) {
 		require.NotEmpty(t, r.err)
 		require.Empty(t, r.out)
 	}
-	hostile := append(words("resource create --time-zone UTC --price 1 --currency eur --name"), "a\x1b[31mb")
-	require.Equal(t, cli.ExitDone, run(t, db.URL, hostile).code)
-	require.NotContains(t, run(t, db.URL, words("resource list")).out, "\x1b", "a name does not steer the terminal")
+	named := words("resource create --time-zone UTC --price 1 --currency eur --name")
+	require.Equal(t, cli.ExitUsage, run(t, db.URL, append(named, "a\x1b[31mb")).code, "a control character")
+	require.Equal(t, cli.ExitDone, run(t, db.URL, append(named, "a\u202eb")).code)
+	require.NotContains(t, run(t, db.URL, words("resource list")).out, "\u202e", "a name does not turn the terminal's lines around")
 }
 
 func TestMigrate(t *testing.T) {
