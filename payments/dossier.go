@@ -33,6 +33,7 @@ type payment struct {
 	ProviderMethodID string
 	Status           domain.PaymentStatus
 	DeclineCode      string
+	FailureCode      string
 	Version          int64
 	Watches          int
 	Now              time.Time
@@ -54,7 +55,8 @@ type call struct {
 }
 
 const paymentColumns = `id, booking_id, amount, currency, payment_method, card, coalesce(provider_intent_id, '') AS provider_intent_id,
-	coalesce(provider_method_id, '') AS provider_method_id, status, coalesce(decline_code, '') AS decline_code, version, watches,
+	coalesce(provider_method_id, '') AS provider_method_id, status, coalesce(decline_code, '') AS decline_code,
+	coalesce(failure_code, '') AS failure_code, version, watches,
 	clock_timestamp() AS now`
 
 // lock reads a dossier and keeps everybody else from moving the booking or its payment until the transaction ends. The

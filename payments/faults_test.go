@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/domain"
+	"holdfast/payments"
 	"holdfast/payments/stripesim"
 )
 
@@ -170,6 +171,9 @@ func TestCharge_DefiniteRefusal(t *testing.T) {
 	booking, payment, taken := b.statuses(id)
 	require.Equal(t, []any{"failed", "refused", false}, []any{booking, payment, taken}, b.story(id))
 	b.agree(id)
+	view, err := payments.NewViewer(b.db.Pool).View(t.Context(), b.client, id)
+	require.NoError(t, err)
+	require.Equal(t, "resource_missing", view.Payment.FailureCode, "the customer is told why")
 	var open int
 	b.scan(`SELECT count(*) FROM outbox WHERE status NOT IN ('done', 'not_needed') AND kind <> 'publish'`, &open)
 	require.Zero(t, open)

@@ -71,7 +71,7 @@ func (p *Payments) applyChange(ctx context.Context, tx pgx.Tx, d dossier, m doma
 	var received int64
 	if seen != nil {
 		received = seen.AmountReceived
-		if seen.LastError != nil && m.Payment == domain.PaymentDeclined {
+		if seen.LastError != nil && (m.Payment == domain.PaymentDeclined || m.Payment == domain.PaymentRefused) {
 			failure, decline = seen.LastError.Code, seen.LastError.DeclineCode
 		}
 	}

@@ -21,6 +21,7 @@ type View struct {
 type PaymentView struct {
 	Status      domain.PaymentStatus
 	DeclineCode string // the provider's, of the newest declined card
+	FailureCode string // the provider's, of a refusal or a decline: what the customer may be told
 }
 
 // Viewer shows payments to their owners. It can send nothing.
@@ -39,7 +40,7 @@ func (w *Viewer) View(ctx context.Context, client domain.ClientID, id domain.Boo
 			return err
 		}
 		row, err := readPayment(ctx, tx, `SELECT `+paymentColumns+` FROM payments WHERE booking_id = $1`, id.UUID)
-		v.Payment = PaymentView{Status: row.Status, DeclineCode: row.DeclineCode}
+		v.Payment = PaymentView{Status: row.Status, DeclineCode: row.DeclineCode, FailureCode: row.FailureCode}
 		return err
 	})
 	if err != nil {
