@@ -64,12 +64,19 @@ func (p *Payments) created(ctx context.Context, tx pgx.Tx, d dossier, e outbox.E
 // refused settles a definite refusal of the first and only send of a key. If the effect was meanwhile carried on by
 // somebody else, the refusal is stale and the next step looks again.
 func (p *Payments) refused(ctx context.Context, tx pgx.Tx, d dossier, r role, s send, out Outcome) (progress, domain.Move, error) {
-	seen := &Intent{LastError: &LastError{Code: out.Code, DeclineCode: out.DeclineCode}}
-	m, err := p.settle(ctx, tx, d, domain.Observation{Fact: domain.FactRefused, Version: s.version}, seen)
+	m, err := p.settle(ctx, tx, d, domain.Observation{Fact: domain.FactRefused, Version: s.version}, seen(out))
 	if err != nil || m.Stale {
 		return progress{again: m.Stale}, m, err
 	}
 	return progress{}, m, r.done(ctx, tx)
+}
+
+// seen is the intent that an answer shows, or the refusal in its place.
+func seen(out Outcome) *Intent {
+	if out.Intent != nil {
+		return out.Intent
+	}
+	return &Intent{LastError: &LastError{Code: out.Code, DeclineCode: out.DeclineCode}}
 }
 
 // later leaves the effect with its key for another send, or another reader.
@@ -96,7 +103,7 @@ func (p *Payments) settleConfirm(ctx context.Context, e outbox.Effect, r role, s
 		}
 		switch {
 		case fact != domain.FactNothing:
-			moved, err = p.settle(ctx, tx, d, domain.Observation{Fact: fact, Version: s.version}, out.Intent)
+			moved, err = p.settle(ctx, tx, d, domain.Observation{Fact: fact, Version: s.version}, seen(out))
 			if err != nil || moved.Stale {
 				at.look = moved.Stale
 				return err
