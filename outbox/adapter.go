@@ -49,11 +49,6 @@ func newAdapter[T river.JobArgs](
 // line is what a handler adds to the one line that is logged for a run.
 type line struct{ attrs []slog.Attr }
 
-// NextRetry overrides River's schedule, which would soon wait for days.
-func (a *adapter[T]) NextRetry(job *river.Job[T]) time.Time {
-	return retryPolicy{}.NextRetry(job.JobRow)
-}
-
 // Work runs the handler and logs one line.
 func (a *adapter[T]) Work(ctx context.Context, rjob *river.Job[T]) error {
 	start := time.Now()

@@ -115,7 +115,7 @@ func (d *Drain) publishAll(ctx context.Context, job Job, events []Effect) (v Ver
 		case errors.Is(err, ErrTooLarge), errors.Is(err, errMalformed):
 			d.logger.ErrorContext(ctx, "event parked: it can never be published", "booking_id", e.BookingID.String(),
 				"event_id", e.ID.String(), "error", err.Error())
-			return Verdict{}, false, park(ctx, d.pool, e.ID, err.Error())
+			return Verdict{}, false, Park(ctx, d.pool, e.ID, err.Error())
 		default:
 			after := backoff(d.cfg.FirstBackoff, d.cfg.MaxBackoff, job.Snoozes)
 			job.Annotate(slog.String("event_id", e.ID.String()), slog.String("reason", err.Error()))

@@ -14,26 +14,20 @@ import (
 	"holdfast/internal/postgres"
 )
 
-// New is an effect that is about to be committed with its cause.
-type New struct {
+// NewEffect is an effect that is about to be committed with its cause.
+type NewEffect struct {
 	BookingID domain.BookingID
 	Kind      domain.EffectKind // not publish: events are appended by AppendEvent
-	At        time.Time         // not before this; zero means now
 }
 
 // Append writes an effect and the River job that carries it. Both exist if, and only if, tx commits. Workers find the
 // job by polling; a [Waker] told after the commit makes that faster.
-func Append(ctx context.Context, tx pgx.Tx, e New) (domain.EffectID, error) {
+func Append(ctx context.Context, tx pgx.Tx, e NewEffect) (domain.EffectID, error) {
 	id := domain.NewID[domain.EffectID]()
-	var at *time.Time
-	if !e.At.IsZero() {
-		at = &e.At
-	}
 	_, err := tx.Exec(ctx, `
 		INSERT INTO outbox (id, booking_id, kind, due_at, job_id, created_at)
-		VALUES (@id, @booking, @kind, coalesce(@at::timestamptz, clock_timestamp()),
-		        enqueue_job(@kind, @id, coalesce(@at::timestamptz, now())), clock_timestamp())`,
-		pgx.NamedArgs{"id": id, "booking": e.BookingID, "kind": e.Kind, "at": at})
+		VALUES (@id, @booking, @kind, clock_timestamp(), enqueue_job(@kind, @id, now()), clock_timestamp())`,
+		pgx.NamedArgs{"id": id, "booking": e.BookingID, "kind": e.Kind})
 	if err != nil {
 		return domain.EffectID{}, fmt.Errorf("append %s effect of booking %s: %w", e.Kind, e.BookingID, err)
 	}
@@ -152,11 +146,7 @@ func Doubt(ctx context.Context, tx pgx.Tx, id domain.EffectID, lastError string,
 }
 
 // Park leaves an effect to a person: nothing happens to it until it is replayed. A finished effect stays as it is.
-func Park(ctx context.Context, tx pgx.Tx, id domain.EffectID, lastError string) error {
-	return park(ctx, tx, id, lastError)
-}
-
-func park(ctx context.Context, q postgres.Querier, id domain.EffectID, lastError string) error {
+func Park(ctx context.Context, q postgres.Querier, id domain.EffectID, lastError string) error {
 	_, err := q.Exec(ctx, `
 		UPDATE outbox SET status = 'parked', last_error = $2, due_at = clock_timestamp()
 		 WHERE id = $1 AND status IN ('pending', 'in_doubt')`, id, lastError)

@@ -20,7 +20,7 @@ func TestAppendCommitsWithItsCause(t *testing.T) {
 	made := b.book(t)
 	var id domain.EffectID
 	appendCancel := func(tx pgx.Tx) (err error) {
-		id, err = Append(t.Context(), tx, New{BookingID: made.booking, Kind: domain.EffectCancel})
+		id, err = Append(t.Context(), tx, NewEffect{BookingID: made.booking, Kind: domain.EffectCancel})
 		return err
 	}
 	require.ErrorIs(t, postgres.InTx(t.Context(), b.pool, func(tx pgx.Tx) error {
@@ -36,22 +36,6 @@ func TestAppendCommitsWithItsCause(t *testing.T) {
 	require.Equal(t, domain.EffectPending, e.Status)
 	require.Equal(t, 1, b.count(t, `
 		SELECT count(*) FROM river_job WHERE id = $1 AND state = 'available' AND args ->> 'effect_id' = $2`, e.JobID, id.String()))
-}
-
-// TestAppendLater: an effect that is not due yet has a job that River holds back.
-func TestAppendLater(t *testing.T) {
-	t.Parallel()
-	tx := testdb.Tx(t)
-	made := book(t, tx)
-	at := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
-	id, err := Append(t.Context(), tx, New{BookingID: made.booking, Kind: domain.EffectCancel, At: at})
-	require.NoError(t, err)
-	e, err := LockEffect(t.Context(), tx, id)
-	require.NoError(t, err)
-	require.True(t, at.Equal(e.DueAt))
-	row := jobRow(t, tx, *e.JobID)
-	require.Equal(t, "scheduled", row["state"])
-	require.True(t, at.Equal(instant(t, row["scheduled_at"])))
 }
 
 // TestEffectMoves is the whole from × move matrix of what payments may do to an effect. G4 rests on it: a doubt that is

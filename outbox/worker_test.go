@@ -186,6 +186,22 @@ func TestRetriesAreOurs(t *testing.T) {
 	require.Zero(t, snoozes([]byte(`{"snoozes":"x"}`)))
 }
 
+// TestRetriesFollowOurSchedule: after six failures River would wait for more than half an hour.
+func TestRetriesFollowOurSchedule(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := b.book(t)
+	b.exec(t, `
+		UPDATE river_job SET attempt = 6, errors = array_fill('{"at":"2030-01-01T00:00:00Z","attempt":1,"error":"x","trace":""}'::jsonb, ARRAY[6])
+		 WHERE id = (SELECT job_id FROM outbox WHERE id = $1)`, made.charge)
+	b.workers(t, WorkersConfig{}, map[domain.EffectKind]Handler{
+		domain.EffectCharge: func(context.Context, Job) (Verdict, error) { return Verdict{}, errors.New("down") },
+	})
+	b.eventually(t, 1, `
+		SELECT count(*) FROM river_job
+		 WHERE state = 'retryable' AND attempt = 7 AND scheduled_at - attempted_at BETWEEN interval '29 seconds' AND interval '1 minute'`)
+}
+
 // TestSnoozeUsesUpNoAttempt (G6, incident 10): putting a job off is no failure, however often.
 func TestSnoozeUsesUpNoAttempt(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ func (p *Payments) apply(ctx context.Context, tx pgx.Tx, d dossier, m domain.Mov
 		}
 	}
 	if m.Fence {
-		if _, err := outbox.Append(ctx, tx, outbox.New{BookingID: d.booking.ID, Kind: domain.EffectCancel}); err != nil {
+		if _, err := outbox.Append(ctx, tx, outbox.NewEffect{BookingID: d.booking.ID, Kind: domain.EffectCancel}); err != nil {
 			return err
 		}
 	}
