@@ -15,13 +15,13 @@ import (
 // those that decodeBooking applies; a test compares them.
 type bookingRequest struct {
 	ResourceID    string            `json:"resource_id" format:"uuid" doc:"What to book." example:"0197f2a4-6d0e-7c3a-9d7e-0a4f3c1b2d5e"`
-	Start         string            `json:"start" format:"date-time" doc:"The first moment, RFC 3339 with an offset, from 2000 to 2100, at most microseconds." example:"2027-05-01T10:00:00+02:00"`
+	Start         string            `json:"start" format:"date-time" doc:"The first moment, RFC 3339 with an offset, from 2000 to 2100, at most microseconds. It may be in the past: bookings are also entered afterwards." example:"2027-05-01T10:00:00+02:00"`
 	End           string            `json:"end" format:"date-time" doc:"The first moment after it: later than start, by at most 366 days and a multiple of the resource's unit." example:"2027-05-01T11:00:00+02:00"`
 	Quantity      int               `json:"quantity,omitempty" minimum:"1" maximum:"1000" default:"1" doc:"How many places."`
 	ExpectedTotal *moneyRequest     `json:"expected_total,omitempty" doc:"What you have shown to the customer. If the total is another, nothing is booked: 409 price_changed."`
 	Customer      customer          `json:"customer"`
-	PaymentMethod string            `json:"payment_method" minLength:"1" maxLength:"255" pattern:"^[!-~]+$" doc:"The payment provider's token for the customer's card; never a card number." example:"pm_card_visa"`
-	Metadata      map[string]string `json:"metadata,omitempty" maxProperties:"20" doc:"Your own notes: keys of at most 40 characters, values of at most 500. Given back as they came."`
+	PaymentMethod string            `json:"payment_method" minLength:"1" maxLength:"255" pattern:"^[!-~]+$" doc:"The payment provider's token for the customer's card. A card number is refused, here and in every other text." example:"pm_card_visa"`
+	Metadata      map[string]string `json:"metadata,omitempty" maxProperties:"20" doc:"Your own notes: keys of at most 40 characters, values of at most 500. Given back as they came. Never card numbers."`
 }
 
 type moneyRequest struct {
@@ -129,6 +129,10 @@ func (m members) email(name string) string {
 		m.fault(name, "want one e-mail address of at most 254 characters, such as ada@example.org")
 		return ""
 	}
+	if holdsCardNumber(s) {
+		m.fault(name, noCardNumber)
+		return ""
+	}
 	return s
 }
 
@@ -144,8 +148,12 @@ func (m members) metadata(name string) map[string]string {
 			switch {
 			case !fits(key, 1, maxMetadataKey, line()):
 				m.fault(key, "want names of 1 to 40 characters without control characters")
+			case holdsCardNumber(key):
+				m.fault("", "the name of a member "+noCardNumber)
 			case !isText || !fits(s, 0, maxMetadataValue, anyText()):
 				m.fault(key, "want a string of at most 500 characters without NUL")
+			case holdsCardNumber(s):
+				m.fault(key, noCardNumber)
 			}
 			notes[key] = s
 		}

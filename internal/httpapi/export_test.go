@@ -1,4 +1,7 @@
 package httpapi
 
-// DecodeBooking is open to tests of its limits.
-var DecodeBooking = decodeBooking
+// DecodeBooking is open to tests of its limits, and Luhn to tests of what has a card number's check digit and is none.
+var (
+	DecodeBooking = decodeBooking
+	Luhn          = luhn
+)

@@ -124,9 +124,12 @@ func escaped(data []byte) (uint64, bool) {
 
 func malformed(detail string) *Problem { return newProblem(CodeMalformedJSON, detail) }
 
-// shorten keeps an answer from repeating a name as long as the body.
+// shorten keeps an answer from repeating a name as long as the body, or one that holds a card number.
 func shorten(name string) string {
 	const longest = 100
+	if holdsCardNumber(name) {
+		return "…"
+	}
 	if utf8.RuneCountInString(name) <= longest {
 		return name
 	}

@@ -72,7 +72,7 @@ func anyText() alphabet { // PostgreSQL cannot store NUL
 	return alphabet{func(r rune) bool { return r != 0 }, "without NUL"}
 }
 
-// text takes a string of a length in characters.
+// text takes a string of a length in characters that holds no card number.
 func (m members) text(name string, shortest, longest int, of alphabet) string {
 	v, ok := m.take(name, true)
 	if !ok {
@@ -81,6 +81,10 @@ func (m members) text(name string, shortest, longest int, of alphabet) string {
 	s, ok := v.(string)
 	if !ok || !fits(s, shortest, longest, of) {
 		m.fault(name, fmt.Sprintf("want a string of %d to %d characters %s", shortest, longest, of.says))
+		return ""
+	}
+	if holdsCardNumber(s) {
+		m.fault(name, noCardNumber)
 		return ""
 	}
 	return s
