@@ -6,11 +6,11 @@ import (
 )
 
 // Booking is a booking as the API shows it. The accepting transaction writes the same document for a new booking
-// (migrations, accept_booking): members, formats and all.
+// (migrations, accept_booking): members, formats and all. What its statuses mean is told in one place: statuses.go.
 type Booking struct {
 	ID            domain.BookingID     `json:"id" format:"uuid"`
-	Status        domain.BookingStatus `json:"status" enum:"held,confirmed,ending,expired,cancelled,failed" doc:"held: the slot waits for its money. ending: the slot is still taken until the payment provider proves that no money can move. expired, cancelled, failed: over."`
-	EndingReason  domain.EndingReason  `json:"ending_reason,omitempty" enum:"expire,cancel,refuse,doubt" doc:"Why it is ending, or has ended."`
+	Status        domain.BookingStatus `json:"status"`
+	EndingReason  domain.EndingReason  `json:"ending_reason,omitempty"`
 	ResourceID    domain.ResourceID    `json:"resource_id" format:"uuid"`
 	Start         domain.Instant       `json:"start" format:"date-time" doc:"The first moment; UTC, like every time here."`
 	End           domain.Instant       `json:"end" format:"date-time" doc:"The first moment after it."`
@@ -26,8 +26,9 @@ type Booking struct {
 
 // Payment is a booking's payment as its owner sees it.
 type Payment struct {
-	Status      domain.PaymentStatus `json:"status" enum:"pending,processing,requires_action,declined,in_doubt,succeeded,canceled,refused" doc:"in_doubt: the provider's answer was lost, and the provider is being asked."`
-	DeclineCode string               `json:"decline_code,omitempty" doc:"Why the newest card was declined, in the provider's words."`
+	Status      domain.PaymentStatus `json:"status"`
+	DeclineCode string               `json:"decline_code,omitempty" doc:"The provider's code for why the card was declined, such as insufficient_funds."`
+	FailureCode string               `json:"failure_code,omitempty" doc:"The provider's code for why the payment was declined or refused, such as card_declined or resource_missing."`
 }
 
 func showBooking(v payments.View) Booking {
@@ -41,7 +42,7 @@ func showBooking(v payments.View) Booking {
 		Start: domain.Instant(b.Start), End: domain.Instant(b.End), Quantity: b.Quantity, Total: b.Total,
 		Customer: customer{Name: b.CustomerName, Email: b.CustomerEmail}, Metadata: metadata,
 		HoldExpiresAt: domain.Instant(b.HoldExpiresAt),
-		Payment:       Payment{Status: v.Payment.Status, DeclineCode: v.Payment.DeclineCode},
+		Payment:       Payment{Status: v.Payment.Status, DeclineCode: v.Payment.DeclineCode, FailureCode: v.Payment.FailureCode},
 		CreatedAt:     domain.Instant(b.CreatedAt), EndedAt: (*domain.Instant)(b.EndedAt),
 	}
 }

@@ -47,7 +47,7 @@ func TestEndedBookingTellsWhyAndWhen(t *testing.T) {
 	require.Equal(t, http.StatusCreated, made.status)
 	for _, sql := range []string{
 		`UPDATE bookings SET status = 'failed', ending_reason = 'refuse', ended_at = '2027-01-02T03:04:05Z'`,
-		`UPDATE payments SET status = 'declined', decline_code = 'insufficient_funds'`,
+		`UPDATE payments SET status = 'declined', decline_code = 'insufficient_funds', failure_code = 'card_declined'`,
 	} {
 		_, err := b.db.Pool.Exec(t.Context(), sql)
 		require.NoError(t, err)
@@ -58,6 +58,15 @@ func TestEndedBookingTellsWhyAndWhen(t *testing.T) {
 	require.Equal(t, domain.EndRefuse, shown.EndingReason)
 	require.Equal(t, "2027-01-02T03:04:05.000000Z", shown.EndedAt.String())
 	require.Equal(t, "insufficient_funds", shown.Payment.DeclineCode)
+	require.Equal(t, "card_declined", shown.Payment.FailureCode)
+}
+
+// A decision: what took place already is entered afterwards.
+func TestStartInThePastIsTaken(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	a := b.book(t, "one", b.body(set("start", "2001-05-01T10:00:00Z"), set("end", "2001-05-01T11:00:00Z")))
+	require.Equal(t, http.StatusCreated, a.status, "%s", a.body)
 }
 
 // One smoke test of the idempotency rules as HTTP shows them; the rules themselves are proved where they are made.

@@ -17,7 +17,7 @@ const overview = `Holdfast takes a booking and the money for it. It decides each
 
 # Idempotency
 
-Every POST under /v1 but the payment provider's webhook needs an Idempotency-Key header.
+Every POST under /v1 needs an Idempotency-Key header.
 
 - A key is 1 to 255 visible ASCII characters, bare or as a quoted string; both forms name the same key. Missing: 400 idempotency_key_missing. Anything else, and more than one header: 400 idempotency_key_malformed. A random UUID per intention is a good key.
 - One key, one intention. A changed booking is a new intention and needs a new key. Two keys are two intentions, even with equal parameters.
@@ -62,7 +62,7 @@ func describeCreateBooking(gate huma.Middlewares) huma.Operation {
 		OperationID: "create-booking", Method: http.MethodPost, Path: "/v1/bookings", Tags: []string{"Bookings"},
 		Summary: "Take a booking",
 		Description: "Needs the scope bookings:write and an Idempotency-Key; see the rules above. Holds the slot and begins the payment. " +
-			"201 tells that the slot is held, not that it is paid: look at the booking until payment.status is succeeded or the booking has ended.",
+			"201 tells that the slot is held, not that it is paid: look at the booking until its status is confirmed, expired, cancelled or failed.",
 		Parameters: []*huma.Param{{
 			Name: "Idempotency-Key", In: "header", Required: true, Example: "8e03978e-40d5-43dd-bc93-6894a57f9324",
 			Description: "Names this intention: 1 to 255 visible ASCII characters, bare or as a quoted string. The same key is never booked twice.",
@@ -187,6 +187,9 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 		codes = append(codes, string(code))
 	}
 	schemas.Map()["Problem"].Properties["code"].Enum = codes
+	explain(schemas.Map()["Booking"].Properties["status"], bookingStatuses())
+	explain(schemas.Map()["Booking"].Properties["ending_reason"], endingReasons())
+	explain(schemas.Map()["Payment"].Properties["status"], paymentStatuses())
 	// Answers may get new members; requests may not have any that are not listed.
 	for _, name := range []string{"Booking", "Payment", "Money", "Resource", "Problem", "Fault", "ListResourcesOutputBody", "StatusOutputBody"} {
 		schemas.Map()[name].AdditionalProperties = nil

@@ -23,6 +23,7 @@ type schema struct {
 	Required             []string          `json:"required"`
 	AdditionalProperties any               `json:"additionalProperties"`
 	Enum                 []string          `json:"enum"`
+	Description          string            `json:"description"`
 	MinLength, MaxLength int
 	Minimum, Maximum     int64
 	MaxProperties        int
@@ -129,6 +130,28 @@ func TestOpenAPIListsEveryCode(t *testing.T) {
 		require.Contains(t, text, "`"+string(code)+"`:", "no operation lists it")
 	}
 	require.Equal(t, codes, d.Components.Schemas["Problem"].Properties["code"].Enum)
+}
+
+func TestOpenAPIExplainsEveryStatus(t *testing.T) {
+	t.Parallel()
+	d, text := readDocument(t)
+	booking, payment := d.Components.Schemas["Booking"], d.Components.Schemas["Payment"]
+	explains(t, domain.BookingStatuses(), booking.Properties["status"])
+	explains(t, domain.EndingReasons(), booking.Properties["ending_reason"])
+	explains(t, domain.PaymentStatuses(), payment.Properties["status"])
+	require.NotContains(t, payment.Required, "failure_code")
+	require.Contains(t, d.Components.Schemas["BookingRequest"].Properties["start"].Description, "may be in the past")
+	require.NotRegexp(t, `(?i)webhook`, text, "there is no such endpoint")
+}
+
+func explains[T ~string](t *testing.T, values []T, s schema) {
+	t.Helper()
+	names := make([]string, 0, len(values))
+	for _, v := range values {
+		names = append(names, string(v))
+		require.Regexp(t, "(?m)^`"+string(v)+"`: .+", s.Description)
+	}
+	require.ElementsMatch(t, names, s.Enum)
 }
 
 func TestOpenAPITellsTheIdempotencyRules(t *testing.T) {

@@ -14,6 +14,8 @@ const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^
 const inline = (text) =>
   text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? element("code", {}, part) : part));
 
+const perLine = (text) => text.split("\n").map((l) => element("div", {}, ...inline(l)));
+
 // prose renders the little Markdown that the descriptions use: headings, lists, paragraphs, code.
 const prose = (text, level, contents) => {
   const out = [];
@@ -68,8 +70,8 @@ const members = (schema, prefix = "") => {
   const s = resolve(schema);
   return Object.entries(s.properties || {}).flatMap(([name, member]) => {
     const m = resolve(member);
-    const about = [member.description || m.description, limits(m)].filter(Boolean).join(" ");
-    const row = [element("code", {}, prefix + name), typeOf(member), (s.required || []).includes(name) ? "yes" : "no", inline(about)];
+    const about = [member.description || m.description, limits(m)].filter(Boolean).join("\n");
+    const row = [element("code", {}, prefix + name), typeOf(member), (s.required || []).includes(name) ? "yes" : "no", perLine(about)];
     const inner = m.type === "array" ? resolve(m.items) : m;
     return [row, ...(inner.properties ? members(inner, prefix + name + (m.type === "array" ? "[]." : ".")) : [])];
   });
@@ -109,7 +111,7 @@ const operation = (path, method, op) => {
   }
   section.append(element("h4", {}, "Answers"), table(["Status", "What", "Headers", "Body"],
     Object.entries(op.responses).map(([status, r]) => [status,
-      (r.description || "").split("\n").map((l) => element("div", {}, ...inline(l))),
+      perLine(r.description || ""),
       Object.keys(r.headers || {}).map((h) => element("div", {}, element("code", {}, h))),
       Object.values(r.content || {}).map((c) => c.schema && c.schema.$ref
         ? element("a", { href: "#schema-" + typeOf(c.schema) }, typeOf(c.schema)) : typeOf(c.schema))])));

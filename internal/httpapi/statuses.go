@@ -1,0 +1,61 @@
+package httpapi
+
+import (
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"holdfast/domain"
+)
+
+// meaning is what one value of a status tells the client, and what to do about it. The OpenAPI document takes its lists
+// of values from these tables.
+type meaning struct{ value, says string }
+
+func bookingStatuses() []meaning {
+	return []meaning{
+		{string(domain.BookingHeld), "the slot is yours until hold_expires_at and waits for its money. Look again; payment.status says how that stands."},
+		{string(domain.BookingConfirmed), "paid, and the slot is yours. Nothing is left to do."},
+		{string(domain.BookingEnding), "being given up, for ending_reason. The slot is still taken until the payment provider has proved that no money can move; " +
+			"if the money turns out to be taken, the booking becomes confirmed. Look again, and do not call it off before."},
+		{string(domain.BookingExpired), "over: the hold ended unpaid. No money was taken and the slot is free; book again with a new key."},
+		{string(domain.BookingCancelled), "over, at somebody's request, and the slot is free. Reserved: nothing in this version leads here."},
+		{string(domain.BookingFailed), "over: the payment came to nothing. No money was taken and the slot is free; see ending_reason and payment, and book again with a new key."},
+	}
+}
+
+func endingReasons() []meaning {
+	return []meaning{
+		{string(domain.EndExpire), "the hold was over before the money was there. Leads to expired; book again with a new key."},
+		{string(domain.EndCancel), "somebody asked for it. Leads to cancelled. Reserved: nothing in this version gives this reason."},
+		{string(domain.EndRefuse), "the provider refused the payment for good, or called it off. Leads to failed; see payment, and book again with a new key and a payment_method that is right."},
+		{string(domain.EndDoubt), "what became of the payment could not be learned in any other way than by ending it. Leads to failed, with no money taken; book again with a new key."},
+	}
+}
+
+func paymentStatuses() []meaning {
+	return []meaning{
+		{string(domain.PaymentPending), "not decided yet; a matter of seconds as a rule. Look again."},
+		{string(domain.PaymentProcessing), "the provider has accepted it and not decided. Look again."},
+		{string(domain.PaymentRequiresAction), "the customer's bank wants the customer to authenticate, which this version has no way to let them do. Nothing was taken, and the slot " +
+			"is free after hold_expires_at; book again with a new key and a payment_method that needs no authentication."},
+		{string(domain.PaymentDeclined), "the card was declined; decline_code and failure_code say why. Nothing was taken, and the slot is free after hold_expires_at; " +
+			"book again with a new key and another payment_method. Until then this booking itself still holds the slot."},
+		{string(domain.PaymentInDoubt), "the provider's answer was lost, and the provider is being asked. Look again, and book nothing in its place meanwhile: the money may have been taken."},
+		{string(domain.PaymentSucceeded), "the money was taken, once. If the booking is over all the same, the money has to go back in full: ask us."},
+		{string(domain.PaymentCanceled), "no money was taken, and none can be any more. Once the booking is over, book again with a new key."},
+		{string(domain.PaymentRefused), "the provider does not know this payment_method, or refused it for good; failure_code says why. Nothing was taken and the slot is free; " +
+			"book again with a new key."},
+	}
+}
+
+// explain gives a schema its values, each with its meaning on a line of its own.
+func explain(s *huma.Schema, meanings []meaning) {
+	lines := make([]string, 0, len(meanings))
+	s.Enum = nil
+	for _, m := range meanings {
+		s.Enum = append(s.Enum, m.value)
+		lines = append(lines, "`"+m.value+"`: "+m.says)
+	}
+	s.Description = strings.Join(lines, "\n")
+}
