@@ -113,12 +113,19 @@ func TestResources(t *testing.T) {
 	require.Contains(t, table, "Court 1")
 	require.Contains(t, table, "2500 EUR")
 
-	for _, wrong := range []string{"--places 0", "--time-zone Europe/Bern", "--currency euro", "--price 0", "--hold 20h", "--unit-minutes 0"} {
+	for _, wrong := range []string{"--places 0", "--time-zone Europe/Bern", "--currency euro", "--currency xxz", "--price 0", "--hold 20h", "--unit-minutes 0"} {
 		r := run(t, db.URL, append(create, words(wrong)...))
 		require.Equal(t, cli.ExitUsage, r.code, wrong)
 		require.NotEmpty(t, r.err)
 		require.Empty(t, r.out)
 	}
+	require.Contains(t, run(t, db.URL, append(create, "--currency=xxz")).err, `"XXZ" is no currency of ISO 4217`)
+	_, err := db.Pool.Exec(t.Context(), `
+		INSERT INTO resources (id, name, time_zone, places, unit_minutes, price, currency, hold)
+		SELECT gen_random_uuid(), 'many', 'UTC', 1, 60, 100, 'EUR', '15 min' FROM generate_series(1, 1997)`)
+	require.NoError(t, err)
+	run(t, db.URL, words("resource list --json")).into(t, &list)
+	require.Len(t, list.Resources, 2000, "two pages, and no third")
 	named := words("resource create --time-zone UTC --price 1 --currency eur --name")
 	require.Equal(t, cli.ExitUsage, run(t, db.URL, append(named, "a\x1b[31mb")).code, "a control character")
 	require.Equal(t, cli.ExitDone, run(t, db.URL, append(named, "a\u202eb")).code)

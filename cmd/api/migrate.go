@@ -9,18 +9,13 @@ import (
 )
 
 type migrateCommand struct {
-	Database cli.Database `kong:"-"`
+	cli.Database `kong:"-"`
 }
 
 // Help says more than the summary.
 func (*migrateCommand) Help() string {
 	return "Prints each migration that it applies, or that the schema is up to date. Two runs at once are safe: one waits for the other. " +
 		"A migration that fails leaves the earlier ones applied; run it again once the cause is gone."
-}
-
-// Configure reads the environment.
-func (c *migrateCommand) Configure(getenv func(string) string, p *cli.Problems) {
-	c.Database.Configure(getenv, p)
 }
 
 // Run applies what is missing.

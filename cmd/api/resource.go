@@ -20,7 +20,7 @@ type resourceCommands struct {
 }
 
 type resourceCreateCommand struct {
-	Database cli.Database `kong:"-"`
+	cli.Database `kong:"-"`
 
 	Name        string        `required:"" placeholder:"NAME" help:"What people call it."`
 	TimeZone    string        `required:"" placeholder:"ZONE" help:"Where it is, as an IANA zone such as Europe/Berlin."`
@@ -30,11 +30,6 @@ type resourceCreateCommand struct {
 	Currency    string        `required:"" placeholder:"CODE" help:"ISO 4217, such as eur."`
 	Hold        time.Duration `default:"15m" setting:"HOLD" help:"How long a slot waits for its money (default ${default})."`
 	JSON        bool          `name:"json" help:"Print JSON, for scripts."`
-}
-
-// Configure reads the environment.
-func (c *resourceCreateCommand) Configure(getenv func(string) string, p *cli.Problems) {
-	c.Database.Configure(getenv, p)
 }
 
 type resource struct {
@@ -76,21 +71,16 @@ func (c *resourceCreateCommand) Run(ctx context.Context, io cli.IO) error {
 }
 
 type resourceListCommand struct {
-	Database cli.Database `kong:"-"`
+	cli.Database `kong:"-"`
 
 	JSON bool `name:"json" help:"Print JSON, for scripts."`
-}
-
-// Configure reads the environment.
-func (c *resourceListCommand) Configure(getenv func(string) string, p *cli.Problems) {
-	c.Database.Configure(getenv, p)
 }
 
 // Run lists the resources.
 func (c *resourceListCommand) Run(ctx context.Context, io cli.IO) error {
 	var found []domain.Resource
 	err := once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
-		found, err = bookings.New(pool, nil, bookings.Config{}).Resources(ctx)
+		found, err = everyResource(ctx, bookings.New(pool, nil, bookings.Config{}))
 		return err
 	})
 	if err != nil {
@@ -115,4 +105,15 @@ func (c *resourceListCommand) Run(ctx context.Context, io cli.IO) error {
 		})
 	}
 	return cli.PrintTable(io.Out, []string{"ID", "NAME", "ZONE", "PLACES", "UNIT", "PRICE (MINOR UNITS)", "HOLD"}, rows)
+}
+
+func everyResource(ctx context.Context, service *bookings.Service) ([]domain.Resource, error) {
+	const page = 1000
+	var all []domain.Resource
+	for after := (domain.ResourceID{}); ; after = all[len(all)-1].ID {
+		found, err := service.Resources(ctx, after, page)
+		if all = append(all, found...); err != nil || len(found) < page {
+			return all, err
+		}
+	}
 }

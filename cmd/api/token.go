@@ -20,7 +20,7 @@ type tokenCommands struct {
 }
 
 type tokenCreateCommand struct {
-	Database cli.Database `kong:"-"`
+	cli.Database `kong:"-"`
 
 	Client    string        `required:"" placeholder:"NAME" help:"The client that the token acts for; made if it does not exist. Clients do not see each other's bookings."`
 	Scope     []string      `required:"" placeholder:"SCOPE" help:"What the token allows: bookings:read, bookings:write, finance, operator."`
@@ -71,14 +71,9 @@ func (c *tokenCreateCommand) Run(ctx context.Context, io cli.IO) error {
 }
 
 type tokenListCommand struct {
-	Database cli.Database `kong:"-"`
+	cli.Database `kong:"-"`
 
 	JSON bool `name:"json" help:"Print JSON, for scripts."`
-}
-
-// Configure reads the environment.
-func (c *tokenListCommand) Configure(getenv func(string) string, p *cli.Problems) {
-	c.Database.Configure(getenv, p)
 }
 
 type listedToken struct {
@@ -125,7 +120,7 @@ func (c *tokenListCommand) Run(ctx context.Context, io cli.IO) error {
 }
 
 type tokenRevokeCommand struct {
-	Database cli.Database `kong:"-"`
+	cli.Database `kong:"-"`
 
 	ID   string `arg:"" help:"The token's id, as create and list show it; not the token itself."`
 	JSON bool   `name:"json" help:"Print JSON, for scripts."`

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	_ "time/tzdata" // zones must not depend on the machine
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/bojanz/currency"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -37,9 +38,22 @@ func (r resourceRow) resource() domain.Resource {
 
 const resourceColumns = `id, name, time_zone, places, unit_minutes, price, currency, hold`
 
-// Resources lists everything that can be booked, oldest first.
-func (s *Service) Resources(ctx context.Context) ([]domain.Resource, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+resourceColumns+` FROM resources ORDER BY created_at, id LIMIT 1000`)
+// Resources lists what can be booked, oldest first: at most limit of those that come after one of them, or, with the
+// zero id, from the beginning. An id that does not exist is domain.ErrNotFound. Resources are never deleted, so that no
+// page skips one.
+func (s *Service) Resources(ctx context.Context, after domain.ResourceID, limit int) ([]domain.Resource, error) {
+	if after != (domain.ResourceID{}) {
+		if _, err := s.Resource(ctx, after); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := s.pool.Query(ctx, `
+		SELECT `+resourceColumns+`
+		  FROM resources
+		 WHERE @first OR (created_at, id) > (SELECT created_at, id FROM resources WHERE id = @after)
+		 ORDER BY created_at, id
+		 LIMIT @limit`,
+		pgx.NamedArgs{"first": after == domain.ResourceID{}, "after": after.UUID, "limit": limit})
 	if err != nil {
 		return nil, fmt.Errorf("list resources: %w", err)
 	}
@@ -69,9 +83,6 @@ func (s *Service) Resource(ctx context.Context, id domain.ResourceID) (domain.Re
 	}
 	return row.resource(), nil
 }
-
-// currencyCode is ISO 4217's shape.
-var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
 
 // MaxHold bounds a hold: it is always shorter than the provider key's horizon, so that a charge begun in a hold can
 // still be settled under its own key.
@@ -104,8 +115,8 @@ func validate(r domain.Resource) error {
 		return invalid("unit_minutes", "1 to 44640, a month")
 	case r.Price.Amount < 1 || r.Price.Amount > 999_999_999_999:
 		return invalid("price", "a positive number of minor units")
-	case !currencyCode.MatchString(r.Price.Currency):
-		return invalid("currency", "an ISO 4217 code such as EUR")
+	case r.Price.Currency == "" || !currency.IsValid(r.Price.Currency):
+		return invalid("currency", strconv.QuoteToASCII(r.Price.Currency)+" is no currency of ISO 4217; want a code such as EUR")
 	case r.Hold <= 0 || r.Hold >= MaxHold:
 		return invalid("hold", "more than 0 and less than "+MaxHold.String())
 	}

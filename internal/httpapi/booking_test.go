@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,4 +152,54 @@ func TestResources(t *testing.T) {
 	_, err := b.db.Pool.Exec(t.Context(), `DELETE FROM resources`)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"resources":[]}`, string(b.get(t, "/v1/resources").body))
+}
+
+func TestResourcesComeInPages(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := b.db.Pool.Exec(t.Context(), `
+		INSERT INTO resources (id, name, time_zone, places, unit_minutes, price, currency, hold, created_at)
+		SELECT gen_random_uuid(), 'Court ' || n, 'UTC', 1, 60, 100, 'EUR', '15 min', now() + n / 10 * interval '1 s'
+		  FROM generate_series(2, 1001) n`)
+	require.NoError(t, err)
+	type page struct {
+		Resources []httpapi.Resource `json:"resources"`
+		Next      string             `json:"next"`
+	}
+	all := func(query string) (pages []int, ids map[domain.ResourceID]bool) {
+		ids = map[domain.ResourceID]bool{}
+		for after := ""; ; {
+			var p page
+			strict(t, b.get(t, "/v1/resources"+query+after).body, &p)
+			pages = append(pages, len(p.Resources))
+			for _, r := range p.Resources {
+				ids[r.ID] = true
+			}
+			if p.Next == "" {
+				return pages, ids
+			}
+			after = "&after=" + p.Next
+		}
+	}
+	for query, want := range map[string][]int{
+		"?limit=1000": {1000, 1}, "?limit=334": {334, 334, 333}, "?limit=501": {501, 500},
+	} {
+		pages, ids := all(query)
+		require.Equal(t, want, pages, query)
+		require.Len(t, ids, 1001, "each once, also where many are as old: %s", query)
+	}
+	var first, one page
+	strict(t, b.get(t, "/v1/resources").body, &first)
+	require.Len(t, first.Resources, 1000)
+	require.Equal(t, b.resource.ID, first.Resources[0].ID, "the oldest first")
+	strict(t, b.get(t, "/v1/resources?limit=1").body, &one)
+	require.Equal(t, b.resource.ID.String(), one.Next)
+
+	for query, location := range map[string]string{
+		"after=x": "query.after", "after=" + uuid.NewString(): "query.after", "after=" + strings.ToUpper(one.Next): "query.after",
+		"limit=0": "query.limit", "limit=1001": "query.limit", "limit=x": "query.limit", "before=x": "query.before",
+	} {
+		p := b.get(t, "/v1/resources?"+query).refused(t, http.StatusUnprocessableEntity, httpapi.CodeValidationFailed)
+		require.Equal(t, location, p.Errors[0].Location, query)
+	}
 }

@@ -39,7 +39,9 @@ func (f fakes) View(ctx context.Context, _ domain.ClientID, id domain.BookingID)
 	return f.view(ctx, id)
 }
 
-func (f fakes) Resources(ctx context.Context) ([]domain.Resource, error) { return f.resources(ctx) }
+func (f fakes) Resources(ctx context.Context, _ domain.ResourceID, _ int) ([]domain.Resource, error) {
+	return f.resources(ctx)
+}
 
 func (f fakes) Resource(context.Context, domain.ResourceID) (domain.Resource, error) {
 	return domain.Resource{}, domain.ErrNotFound

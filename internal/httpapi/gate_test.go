@@ -188,7 +188,7 @@ func TestIncident12_UnknownQueryParametersAreRefused(t *testing.T) {
 	p := b.send(t, http.MethodPost, "/v1/bookings?dry_run=true", strings.NewReader(b.body()), b.bearer(), asJSON, "Idempotency-Key: k").
 		refused(t, http.StatusUnprocessableEntity, httpapi.CodeValidationFailed)
 	require.Equal(t, "query.dry_run", p.Errors[0].Location)
-	b.get(t, "/v1/resources?limit=1").refused(t, http.StatusUnprocessableEntity, httpapi.CodeValidationFailed)
+	b.get(t, "/v1/resources?page=1").refused(t, http.StatusUnprocessableEntity, httpapi.CodeValidationFailed)
 	b.nothingWritten(t)
 	require.Equal(t, http.StatusOK, b.send(t, http.MethodGet, "/healthz?probe=1", nil).status, "probes may add one")
 }

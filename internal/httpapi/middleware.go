@@ -8,6 +8,7 @@ import (
 	"path"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -15,14 +16,14 @@ import (
 // ServeHTTP is all that happens to every request, whether it is for an operation of ours or not: an id, a deadline,
 // headers, one log line, and an answer even after a panic.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	started := s.now()
+	started := time.Now()
 	x := &exchange{id: uuid.Must(uuid.NewV7()).String()}
 	w := &recorder{ResponseWriter: rw}
 	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), exchangeKey{}, x), s.config.RequestTimeout)
 	defer cancel()
 	r = r.WithContext(ctx)
 	defer func() {
-		took := s.now().Sub(started)
+		took := time.Since(started)
 		s.log(ctx, r.Method, x, w, took)
 		s.config.Observe(x.route, w.status, took)
 	}()

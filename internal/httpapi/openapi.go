@@ -94,7 +94,7 @@ func describeGetBooking(gate huma.Middlewares) huma.Operation {
 func describeListResources(gate huma.Middlewares) huma.Operation {
 	op := scoped(huma.Operation{
 		OperationID: "list-resources", Method: http.MethodGet, Path: "/v1/resources", Tags: []string{"Resources"},
-		Summary: "List what can be booked", Description: "Needs the scope bookings:read. The oldest first.",
+		Summary: "List what can be booked", Description: "Needs the scope bookings:read. The oldest first, in pages of up to 1000: as long as an answer has next, send it as after to have more.",
 	}, CodeValidationFailed)
 	op.Middlewares = gate
 	return op

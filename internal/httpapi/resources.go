@@ -2,13 +2,15 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 
 	"holdfast/domain"
 )
 
-// Catalogue tells what can be booked.
+// Catalogue tells what can be booked: the oldest first, at most limit of those after one of them, or from the beginning
+// with the zero id; after one that does not exist: domain.ErrNotFound.
 type Catalogue interface {
-	Resources(ctx context.Context) ([]domain.Resource, error)
+	Resources(ctx context.Context, after domain.ResourceID, limit int) ([]domain.Resource, error)
 	Resource(ctx context.Context, id domain.ResourceID) (domain.Resource, error)
 }
 
@@ -23,9 +25,15 @@ type Resource struct {
 	HoldSeconds float64           `json:"hold_seconds" doc:"How long a slot waits for its money."`
 }
 
+type listResourcesInput struct {
+	After string `query:"after" doc:"The next of the page before; left out for the first page."`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"1000" doc:"At most how many on one page."`
+}
+
 type listResourcesOutput struct {
 	Body struct {
-		Resources []Resource `json:"resources" nullable:"false"`
+		Resources []Resource         `json:"resources" nullable:"false"`
+		Next      *domain.ResourceID `json:"next,omitempty" format:"uuid" doc:"Send this as after to have the next page. Not there on the last page."`
 	}
 }
 
@@ -37,17 +45,37 @@ type getResourceOutput struct {
 	Body Resource
 }
 
-func (s *Server) listResources(ctx context.Context, _ *exchange, _ *struct{}) (*listResourcesOutput, error) {
-	found, err := s.config.Catalogue.Resources(ctx)
+// listResources shows one page of what can be booked.
+func (s *Server) listResources(ctx context.Context, _ *exchange, in *listResourcesInput) (*listResourcesOutput, error) {
+	var after domain.ResourceID
+	if in.After != "" {
+		var err error
+		if after, err = domain.ParseID[domain.ResourceID](in.After); err != nil {
+			return nil, unknownPage()
+		}
+	}
+	found, err := s.config.Catalogue.Resources(ctx, after, in.Limit+1) // one more tells whether this page is the last
+	if errors.Is(err, domain.ErrNotFound) {
+		return nil, unknownPage()
+	}
 	if err != nil {
 		return nil, err
 	}
 	out := &listResourcesOutput{}
+	if len(found) > in.Limit {
+		found = found[:in.Limit]
+		out.Body.Next = &found[in.Limit-1].ID
+	}
 	out.Body.Resources = make([]Resource, 0, len(found))
 	for _, r := range found {
 		out.Body.Resources = append(out.Body.Resources, showResource(r))
 	}
 	return out, nil
+}
+
+func unknownPage() *Problem {
+	return newProblem(CodeValidationFailed, "There is no page after this.",
+		Fault{Location: "query.after", Message: "want the next of an earlier page, as it came"})
 }
 
 func (s *Server) getResource(ctx context.Context, _ *exchange, in *getResourceInput) (*getResourceOutput, error) {

@@ -74,7 +74,7 @@ func marshal(w io.Writer, v any) error {
 func unmarshal([]byte, any) error { return errors.New("bodies are read by parseJSON") }
 
 // problemOfHuma replaces what huma itself refuses with, for this API alone: its error constructor is a global. All that
-// is left for huma to refuse is a query parameter that no operation has.
+// is left for huma to refuse is the query: a parameter that no operation has, or a limit that is none.
 func problemOfHuma(ctx huma.Context, _ string, v any) (any, error) {
 	refusal, ok := v.(*huma.ErrorModel)
 	if !ok {

@@ -38,7 +38,6 @@ const (
 type Server struct {
 	config   Config
 	logger   *slog.Logger
-	now      func() time.Time
 	mux      *http.ServeMux
 	draining atomic.Bool
 }
@@ -64,7 +63,7 @@ func New(config Config, logger *slog.Logger) (*Server, error) {
 			*d.value = d.or
 		}
 	}
-	s := &Server{config: config, logger: logger, now: clock, mux: http.NewServeMux()}
+	s := &Server{config: config, logger: logger, mux: http.NewServeMux()}
 	if err := s.register(); err != nil {
 		return nil, fmt.Errorf("set up the API: %w", err)
 	}
@@ -121,6 +120,3 @@ func (s *Server) drain(ctx context.Context, server *http.Server, failed chan err
 	}
 	return err
 }
-
-// clock measures how long requests take; the deadlines that matter are the database's.
-func clock() time.Time { return time.Now() }
