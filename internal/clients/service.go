@@ -9,7 +9,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
@@ -104,27 +103,9 @@ func (s *Service) List(ctx context.Context) ([]Token, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list tokens: %w", err)
 	}
-	type row struct {
-		ID        uuid.UUID
-		ClientID  uuid.UUID
-		Client    string
-		Scopes    []Scope
-		Label     string
-		Status    Status
-		CreatedAt time.Time
-		ExpiresAt time.Time
-		RevokedAt *time.Time
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[row])
+	tokens, err := pgx.CollectRows(rows, pgx.RowToStructByName[Token])
 	if err != nil {
 		return nil, fmt.Errorf("list tokens: %w", err)
-	}
-	tokens := make([]Token, 0, len(found))
-	for _, r := range found {
-		tokens = append(tokens, Token{
-			ID: TokenID{r.ID}, ClientID: domain.ClientID{UUID: r.ClientID}, Client: r.Client, Scopes: r.Scopes, Label: r.Label,
-			Status: r.Status, CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt,
-		})
 	}
 	return tokens, nil
 }
