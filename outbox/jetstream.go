@@ -45,6 +45,7 @@ type JetStream struct {
 
 	mu      sync.Mutex
 	checked bool      // the stream was there, with the right settings
+	suspect bool      // the last event was refused or not answered: the settings may have been changed
 	missing time.Time // since when nothing has taken our events; zero: it has
 }
 
@@ -86,11 +87,14 @@ func (j *JetStream) Publish(ctx context.Context, m Message) (Ack, error) {
 func (j *JetStream) prepare(ctx context.Context) error {
 	j.mu.Lock()
 	gone := !j.missing.IsZero() && time.Since(j.missing) > j.cfg.RecreateAfter
-	ready := j.checked && !gone
+	ready, suspect := j.checked && !gone, j.suspect
 	if gone {
 		j.missing = time.Now() // one attempt each time, by one of many publishers
 	}
 	j.mu.Unlock()
+	if ready && suspect {
+		return j.checkSettings(ctx)
+	}
 	if ready {
 		return nil
 	}
@@ -103,10 +107,25 @@ func (j *JetStream) prepare(ctx context.Context) error {
 	return nil
 }
 
-// note keeps the time since when nothing has taken our events.
+// checkSettings returns a *StreamSettingsError if the stream is there with wrong settings, and nothing otherwise: whether
+// it takes the event is then seen by publishing.
+func (j *JetStream) checkSettings(ctx context.Context) error {
+	stream, err := j.js.Stream(ctx, StreamName)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	if wrong := j.cfg.check(stream.CachedInfo().Config); len(wrong) > 0 {
+		return &StreamSettingsError{Wrong: wrong}
+	}
+	return nil
+}
+
+// note keeps the time since when nothing has taken our events. After any other refusal or silence the stream's settings
+// are looked at again before the next event: somebody may have changed them.
 func (j *JetStream) note(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.suspect = err != nil && !errors.Is(err, jetstream.ErrNoStreamResponse)
 	switch {
 	case !errors.Is(err, jetstream.ErrNoStreamResponse):
 		j.missing = time.Time{}
@@ -119,6 +138,8 @@ func (j *JetStream) note(err error) {
 func explain(err error, size int) error {
 	var api *jetstream.APIError
 	switch {
+	case errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum) && size <= minMessage:
+		return errors.New("the stream takes no event of this size: its settings are wrong")
 	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum):
 		return fmt.Errorf("%w: %d bytes", ErrTooLarge, size)
 	case errors.Is(err, jetstream.ErrNoStreamResponse):

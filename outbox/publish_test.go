@@ -460,3 +460,35 @@ func wait(t *testing.T, signal <-chan struct{}) {
 		require.FailNow(t, "the signal never came")
 	}
 }
+
+// Incident 10: somebody sets a limit by hand that no event fits. Expected: nothing is parked, the reason names the
+// setting, and all goes out once it is mended (G6).
+func TestIncident10_AWrongLimitParksNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	server := testnats.New(t)
+	js := b.stream(t, server, StreamConfig{})
+	limit := func(size int32) {
+		stream, err := js.js.Stream(t.Context(), StreamName)
+		require.NoError(t, err)
+		config := stream.CachedInfo().Config
+		config.MaxMsgSize = size
+		_, err = js.js.UpdateStream(t.Context(), config)
+		require.NoError(t, err)
+	}
+	limit(100)
+	made := b.book(t)
+	drain := b.drain(js)
+	for range 2 {
+		verdict, err := drain.Work(t.Context(), Job{Effect: made.held})
+		require.NoError(t, err)
+		require.Positive(t, verdict.After)
+	}
+	e := b.load(t, made.held)
+	require.Equal(t, domain.EffectPending, e.Status)
+	require.Contains(t, e.LastError, "settings")
+	limit(-1)
+	_, err := drain.Work(t.Context(), Job{Effect: made.held})
+	require.NoError(t, err)
+	require.Equal(t, domain.EffectDone, b.load(t, made.held).Status)
+}

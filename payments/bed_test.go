@@ -3,6 +3,7 @@ package payments_test
 import (
 	"context"
 	"log/slog"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -80,13 +81,19 @@ func (b *bed) engine() *payments.Payments {
 func (b *bed) book(method string) domain.BookingID {
 	b.Helper()
 	b.start = b.start.Add(time.Hour)
-	_, err := b.bookings.Accept(b.ctx, b.client, domain.NewID[domain.EffectID]().String(), bookings.Request{
+	return b.bookAt(domain.NewID[domain.EffectID]().String(), method)
+}
+
+// bookAt accepts a booking under a key on the bed's present hour.
+func (b *bed) bookAt(key, method string) domain.BookingID {
+	b.Helper()
+	answer, err := b.bookings.Accept(b.ctx, b.client, key, bookings.Request{
 		ResourceID: b.resource, Start: b.start, End: b.start.Add(time.Hour), CustomerName: "Ada", CustomerEmail: "ada@example.org",
 		PaymentMethod: method,
 	})
 	require.NoError(b, err)
-	var id domain.BookingID
-	b.scan(`SELECT id FROM bookings ORDER BY id DESC LIMIT 1`, &id)
+	id, err := domain.ParseID[domain.BookingID](path.Base(answer.Location))
+	require.NoError(b, err)
 	return id
 }
 

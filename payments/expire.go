@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,11 +16,16 @@ import (
 // Where an intent is committed, the slot stays taken until the fence has proved what became of it.
 func (p *Payments) SweepHold(ctx context.Context) (bool, error) {
 	var moved domain.Move
+	var found bool
 	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
 		booking, err := bookings.NextExpired(ctx, tx)
+		if errors.Is(err, domain.ErrNotFound) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
+		found = true
 		d, err := lock(ctx, tx, booking.ID)
 		if err != nil {
 			return err
@@ -27,12 +33,9 @@ func (p *Payments) SweepHold(ctx context.Context) (bool, error) {
 		moved, err = p.end(ctx, tx, d, domain.EndExpire)
 		return err
 	})
-	if errors.Is(err, domain.ErrNotFound) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("sweep a hold: %w", err)
 	}
 	p.woken(moved)
-	return true, nil
+	return found, nil
 }

@@ -10,8 +10,9 @@ import (
 
 // Work is one kind of the reconciler's work. Step does one item and tells whether there was one to do.
 type Work struct {
-	Name string
-	Step func(ctx context.Context) (bool, error)
+	Name     string
+	Step     func(ctx context.Context) (bool, error)
+	Parallel int // loops of it in one process, for items that wait for the provider; 0 means 1
 }
 
 // Works are the kinds that this package knows, in the order in which a round does them: holds that have ended first,
@@ -19,8 +20,8 @@ type Work struct {
 func (p *Payments) Works() []Work {
 	return []Work{
 		{Name: "holds", Step: p.SweepHold},
-		{Name: "doubts", Step: p.ResolveDoubt},
-		{Name: "watches", Step: p.Watch},
+		{Name: "doubts", Step: p.ResolveDoubt, Parallel: 4},
+		{Name: "watches", Step: p.Watch, Parallel: 2},
 	}
 }
 
@@ -67,7 +68,9 @@ func (r *Reconciler) Once(ctx context.Context) (Done, error) {
 func (r *Reconciler) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	for _, w := range r.works {
-		loops.Go(func() { r.loop(ctx, w) })
+		for range max(w.Parallel, 1) {
+			loops.Go(func() { r.loop(ctx, w) })
+		}
 	}
 	loops.Wait()
 }
@@ -97,20 +100,31 @@ func (r *Reconciler) loop(ctx context.Context, w Work) {
 	}
 }
 
-// round takes steps until there is no work left, the ceiling is reached, a step fails or ctx ends.
+// maxFailures is how many steps of a round may fail: one item that always fails must not keep the others from their turn,
+// and a database that is away must not be asked a thousand times.
+const maxFailures = 3
+
+// round takes steps until there is no work left, the ceiling is reached, too many steps fail or ctx ends.
 func (r *Reconciler) round(ctx context.Context, w Work) (n int, err error) {
+	var failures []error
 	for ctx.Err() == nil {
 		if n == r.rhythm.Ceiling {
 			r.logger.WarnContext(ctx, "the round's ceiling was reached; the rest waits for the next", "work", w.Name, "ceiling", n)
-			return n, nil
+			break
 		}
 		worked, err := r.step(ctx, w)
-		if err != nil || !worked {
-			return n, err
+		if err != nil {
+			if failures = append(failures, err); len(failures) == maxFailures {
+				break
+			}
+			continue
+		}
+		if !worked {
+			break
 		}
 		n++
 	}
-	return n, nil
+	return n, errors.Join(failures...)
 }
 
 // step takes one step under its time limit. The end of ctx does not cut it off at once: a send that is under way is

@@ -106,14 +106,19 @@ func Apply(ctx context.Context, tx pgx.Tx, b domain.Booking, m domain.Move) (dom
 	return b, nil
 }
 
-// NextExpired locks one held booking whose hold is over by the database's clock. It passes over bookings that somebody
-// else is moving right now, so that several sweepers share the work.
+// NextExpired locks one held booking whose hold is over by the database's clock: any of the oldest few, so that one that
+// cannot be moved does not keep the others from their end. It passes over bookings that somebody else is moving right
+// now, so that several sweepers share the work.
 func NextExpired(ctx context.Context, tx pgx.Tx) (domain.Booking, error) {
 	return one(ctx, tx, `
 		SELECT `+bookingColumns+`
 		  FROM bookings
-		 WHERE status = 'held' AND hold_expires_at <= clock_timestamp()
-		 ORDER BY hold_expires_at
+		 WHERE status = 'held'
+		   AND id IN (SELECT id FROM bookings
+		               WHERE status = 'held' AND hold_expires_at <= clock_timestamp()
+		               ORDER BY hold_expires_at
+		               LIMIT 20)
+		 ORDER BY random()
 		 LIMIT 1
 		   FOR NO KEY UPDATE SKIP LOCKED`)
 }

@@ -49,6 +49,9 @@ func Open(ctx context.Context, c PoolConfig) (*pgxpool.Pool, error) {
 	params["statement_timeout"] = millis(statement)
 	// The longer one: it ends only a transaction that its owner has forgotten.
 	params["idle_in_transaction_session_timeout"] = millis(3 * statement)
+	// A connection to a standby, or opened while the server refuses writes, would go on refusing them for as long as it
+	// lives. It is not taken into the pool; whoever needs it is told that the database is away.
+	config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
