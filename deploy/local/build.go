@@ -7,7 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
+
+const buildGrace = 5 * time.Second
 
 // programs lists what the stack runs and where its source is.
 func programs() map[string]string {
@@ -31,14 +34,23 @@ func build(ctx context.Context, out *printer, opts *stackOptions) error {
 	if err != nil {
 		return &usageError{reason: "the binaries are built with the go command, which is not in PATH: install Go, or name built binaries with --bin"}
 	}
-	out.progress("building the binaries")
 	opts.bin = filepath.Join(opts.root, stateDir, "bin")
+	if err := makeWritable(opts.bin); err != nil {
+		return err
+	}
+	note := "building the binaries"
+	if _, err := os.Stat(opts.binary("api")); err != nil {
+		note += "; the first time takes a few minutes"
+	}
+	out.progress("%s", note)
 	args := []string{"build", "-o", opts.bin + string(filepath.Separator)}
 	for _, source := range programs() {
 		args = append(args, source)
 	}
 	cmd := exec.CommandContext(ctx, goTool, args...) //nolint:gosec // the go command
 	cmd.Dir = opts.root
+	// Its compilers hold on to its output, and end with it only if it is asked to end.
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, buildGrace
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the binaries: %w\n%s", err, strings.TrimSpace(string(output)))
 	}

@@ -26,6 +26,12 @@ func (e *unmetError) Error() string {
 	return fmt.Sprintf("%d line(s) of the summary do not hold", e.broken)
 }
 
+// Help tells the exit statuses.
+func (*demoCommand) Help() string {
+	return "Exits 0 if all of the summary holds, 1 if not, 2 for wrong use or environment, 3 if it could not tell, 130 if interrupted. " +
+		"make itself exits 2 whatever fails, and names the status in its last line."
+}
+
 // Run shows the story on a stack of its own, and fails unless all of the summary holds.
 func (c *demoCommand) Run(ctx context.Context, out *printer) (err error) {
 	if base, ok := os.LookupEnv("STRIPE_API_BASE"); ok && base != "" {
@@ -59,7 +65,7 @@ func (c *demoCommand) Run(ctx context.Context, out *printer) (err error) {
 	if err != nil {
 		return err
 	}
-	err = tell(ctx, out, stack)
+	err = orInterrupted(ctx, tell(ctx, out, stack))
 	out.progress("stopping")
 	return errors.Join(err, stack.stop())
 }

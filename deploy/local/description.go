@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 )
 
 // description is stack.json: all that a person or a test needs to use the stack.
@@ -33,14 +34,33 @@ type resource struct {
 	Places      int    `json:"places"`
 }
 
-// write puts the description in its place at once, whole, and for this user's eyes only: it holds tokens.
+// write puts the description in its place.
 func (d description) write(file string) error {
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return fmt.Errorf("describe the stack: %w", err)
 	}
+	return publish(file, append(text, '\n'))
+}
+
+// writeEnvironment puts what a shell needs to run the binaries by hand into a file that it can read with its dot.
+func writeEnvironment(file string, env environment, bin string) error {
+	var text strings.Builder
+	text.WriteString("# The stack that runs now, for a shell: . .holdfast/env\n")
+	for _, name := range []string{"DATABASE_URL", "NATS_URL", "STRIPE_API_BASE", "STRIPE_API_KEY"} {
+		fmt.Fprintf(&text, "export %s=%s\n", name, quoted(env.get(name)))
+	}
+	fmt.Fprintf(&text, "export PATH=%s:\"$PATH\"\n", quoted(bin))
+	return publish(file, []byte(text.String()))
+}
+
+// quoted is a word that a shell takes as it is.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// publish puts a file in its place at once, whole, and for this user's eyes only: it holds secrets.
+func publish(file string, text []byte) error {
 	partial := file + ".new"
-	if err := os.WriteFile(partial, append(text, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(partial, text, 0o600); err != nil {
 		return fmt.Errorf("describe the stack: %w", err)
 	}
 	if err := os.Rename(partial, file); err != nil {

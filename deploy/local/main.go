@@ -17,6 +17,8 @@ const (
 	exitUnmet   = 1 // the demo's summary does not hold
 	exitUsage   = 2
 	exitUnknown = 3 // the stack did not start, or did not stay up
+
+	exitInterrupted = 130 // before it was done, as a shell would say it
 )
 
 const sameInterrupt = 2 * time.Second
@@ -47,18 +49,24 @@ func run(ctx context.Context, args []string) int {
 	if err != nil {
 		return complain(err, exitUsage)
 	}
-	err = command.Run()
+	if err := command.Run(); err != nil {
+		return complain(err, exitStatus(err))
+	}
+	return 0
+}
+
+func exitStatus(err error) int {
 	var unmet *unmetError
 	var wrong *usageError
 	switch {
-	case err == nil:
-		return 0
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
 	case errors.As(err, &unmet):
-		return complain(err, exitUnmet)
+		return exitUnmet
 	case errors.As(err, &wrong):
-		return complain(err, exitUsage)
+		return exitUsage
 	default:
-		return complain(err, exitUnknown)
+		return exitUnknown
 	}
 }
 

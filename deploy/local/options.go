@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // stackOptions says where a stack lives.
@@ -16,7 +17,7 @@ type stackOptions struct {
 	root  string   // the checkout
 	state string   // directory of everything that the stack writes
 	bin   string   // directory of built binaries; "" builds them
-	file  string   // where the description goes; "" keeps it to ourselves
+	file  string   // where the description goes, and the environment beside it; "" keeps both to ourselves
 	keep  bool     // database and stream outlive the stack
 	extra []string // environment that the caller's does not override
 }
@@ -26,26 +27,46 @@ func (o stackOptions) log(name string) string    { return filepath.Join(o.logs()
 func (o stackOptions) postgresDir() string       { return filepath.Join(o.state, "postgres") }
 func (o stackOptions) natsStore() string         { return filepath.Join(o.state, "nats") }
 func (o stackOptions) binary(name string) string { return filepath.Join(o.bin, name) }
+func (o stackOptions) envFile() string           { return filepath.Join(filepath.Dir(o.file), "env") }
+
+// shown is a file as somebody in the checkout would write it.
+func (o stackOptions) shown(file string) string {
+	if relative, err := filepath.Rel(o.root, file); err == nil && filepath.IsLocal(relative) {
+		return relative
+	}
+	return file
+}
 
 // prepare makes the directories, and removes what an earlier stack that was killed has left.
 func (o stackOptions) prepare() error {
 	if !o.keep {
 		if err := o.removeData(); err != nil {
-			return err
+			return cannotWrite(o.state, err)
 		}
 	}
 	for _, dir := range []string{o.logs(), o.natsStore()} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
-			return fmt.Errorf("state directory: %w", err)
+			return cannotWrite(o.state, err)
 		}
 	}
+	if err := o.removePublished(); err != nil {
+		return cannotWrite(o.state, err)
+	}
+	return nil
+}
+
+// removePublished takes away what tells others of the stack.
+func (o stackOptions) removePublished() error {
 	if o.file == "" {
 		return nil
 	}
-	if err := os.Remove(o.file); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove the description of an earlier stack: %w", err)
+	var problems []error
+	for _, file := range []string{o.file, o.envFile()} {
+		if err := os.Remove(file); !errors.Is(err, os.ErrNotExist) {
+			problems = append(problems, err)
+		}
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 func (o stackOptions) removeData() error {
@@ -87,13 +108,40 @@ func pickPorts(ctx context.Context) (ports, error) {
 	return p, nil
 }
 
-// checkFree says that an address is taken, which its would-be server can only say in its log.
+// checkFree says that an address that the caller gave cannot be had, which its would-be server can only say in its log.
 func checkFree(ctx context.Context, variable, address string) error {
+	if address == "" {
+		return nil // a picked port
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return &usageError{reason: fmt.Sprintf("%s=%s: want HOST:PORT, such as %s:8080", variable, address, loopback)}
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return &usageError{reason: fmt.Sprintf("%s=%s cannot be listened on (%v): stop what uses it or choose another", variable, address, err)}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return &usageError{reason: fmt.Sprintf("%s=%s is in use: stop what uses it or choose another", variable, address)}
+	case err != nil:
+		return &usageError{reason: fmt.Sprintf("%s=%s cannot be listened on (%v): want HOST:PORT of this machine", variable, address, err)}
 	}
 	return listener.Close()
+}
+
+// cannotWrite says what to do about a directory of ours that is not to be written to.
+func cannotWrite(dir string, err error) error {
+	return &usageError{reason: fmt.Sprintf("%s cannot be written to (%v): make it writable for this user, or remove it", dir, err)}
+}
+
+// makeWritable makes a directory, and sees that files can be made in it.
+func makeWritable(dir string) error {
+	err := os.MkdirAll(dir, 0o755) //nolint:gosec // PostgreSQL passes through as another account
+	if err != nil {
+		return cannotWrite(dir, err)
+	}
+	probe, err := os.CreateTemp(dir, "probe-")
+	if err != nil {
+		return cannotWrite(dir, err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 func localAddress(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }

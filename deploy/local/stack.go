@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 )
 
 // stack is a running Holdfast.
@@ -20,6 +21,25 @@ type stack struct {
 	description description
 }
 
+// errInterrupted says that somebody did not want to wait.
+var errInterrupted = errors.New("interrupted")
+
+// interruptLag is how long an interrupt may take to get here once it has ended a command: a terminal sends it to both.
+const interruptLag = 200 * time.Millisecond
+
+// orInterrupted is err, or errInterrupted where that is what became of ctx: what it ended has nothing to tell.
+func orInterrupted(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return errInterrupted
+	case <-time.After(interruptLag):
+		return err
+	}
+}
+
 // startStack builds, starts and seeds a stack and returns once every process serves and is described. An error leaves
 // nothing running.
 func startStack(ctx context.Context, out *printer, opts stackOptions) (*stack, error) {
@@ -29,7 +49,10 @@ func startStack(ctx context.Context, out *printer, opts stackOptions) (*stack, e
 			out.progress("%v", err)
 		}
 	})
-	if err := s.start(ctx, out); err != nil {
+	if err := orInterrupted(ctx, s.start(ctx, out)); err != nil {
+		if errors.Is(err, errInterrupted) {
+			out.progress("interrupted, stopping what has started")
+		}
 		return nil, errors.Join(err, s.stop())
 	}
 	return s, nil
@@ -39,6 +62,11 @@ func (s *stack) start(ctx context.Context, out *printer) error {
 	s.env = environment(os.Environ()).withDefaults(s.opts.extra...)
 	if strings.HasPrefix(s.env.get("STRIPE_API_KEY"), "sk_live_") || strings.HasPrefix(s.env.get("STRIPE_API_KEY"), "rk_live_") {
 		return &usageError{reason: "STRIPE_API_KEY is a live key: the local stack takes only test keys (sk_test_…)"}
+	}
+	if err := errors.Join(
+		checkFree(ctx, "HTTP_ADDR", s.env.get("HTTP_ADDR")), checkFree(ctx, "METRICS_ADDR", s.env.get("METRICS_ADDR")),
+	); err != nil {
+		return err
 	}
 	if err := s.opts.prepare(); err != nil {
 		return err
@@ -53,16 +81,18 @@ func (s *stack) start(ctx context.Context, out *printer) error {
 	if err := s.startServers(ctx, picked); err != nil {
 		return err
 	}
-	binaries, err := s.configure(ctx, picked)
-	if err != nil {
-		return err
-	}
+	binaries := s.configure(picked)
 	out.progress("migrating and seeding the database")
 	if err := seed(ctx, s.opts.binary("api"), s.env, &s.description); err != nil {
 		return err
 	}
 	if err := s.supervisor.launch(ctx, binaries...); err != nil {
 		return err
+	}
+	if s.opts.file != "" {
+		if err := writeEnvironment(s.opts.envFile(), s.env, s.opts.bin); err != nil {
+			return err
+		}
 	}
 	s.mu.Lock()
 	s.published = true
@@ -116,7 +146,7 @@ func (s *stack) apiAddress(picked ports) string {
 
 // configure completes the environment of the three binaries and the description, and returns their services. HTTP_ADDR
 // and METRICS_ADDR of the caller are the api's: the others cannot listen there too.
-func (s *stack) configure(ctx context.Context, picked ports) ([]*service, error) {
+func (s *stack) configure(picked ports) []*service {
 	d := &s.description
 	s.env = s.env.with("DATABASE_URL="+d.DatabaseURL, "NATS_URL="+d.NATSURL, "STRIPE_API_BASE="+d.StripeURL)
 	metrics := map[string]string{
@@ -126,9 +156,6 @@ func (s *stack) configure(ctx context.Context, picked ports) ([]*service, error)
 		metrics["api"] = localAddress(picked.apiMetrics)
 	}
 	api := s.apiAddress(picked)
-	if err := errors.Join(checkFree(ctx, "HTTP_ADDR", api), checkFree(ctx, "METRICS_ADDR", metrics["api"])); err != nil {
-		return nil, err
-	}
 	d.APIURL, d.MetricsURL = browsable(api), browsable(metrics["api"])+"/metrics"
 	d.ConsoleURL = d.APIURL + "/console"
 	d.MetricsURLs = map[string]string{}
@@ -143,7 +170,7 @@ func (s *stack) configure(ctx context.Context, picked ports) ([]*service, error)
 		services = append(services,
 			program(binary.name, s.opts.log(binary.name), env, answers(binary.ready), s.opts.binary(binary.name), binary.verb))
 	}
-	return services, nil
+	return services
 }
 
 // describe writes the description with the present pids, once the stack is complete and until it stops.
@@ -160,13 +187,11 @@ func (s *stack) describe() error {
 	return s.description.write(s.opts.file)
 }
 
-// stop takes the description away, stops everything and removes the data that is not to be kept.
+// stop takes away what tells of the stack, stops everything and removes the data that is not to be kept.
 func (s *stack) stop() error {
 	var problems []error
 	s.mu.Lock()
-	if s.published && s.opts.file != "" {
-		problems = append(problems, os.Remove(s.opts.file))
-	}
+	problems = append(problems, s.opts.removePublished())
 	s.published = false
 	s.mu.Unlock()
 	problems = append(problems, s.supervisor.stop())

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -53,6 +55,20 @@ func TestStackIsDescribedSupervisedAndRemoved(t *testing.T) {
 		require.NoError(t, answers(d.APIURL+"/readyz")(t.Context()))
 		require.NoError(t, answers(d.MetricsURL)(t.Context()))
 		require.NoError(t, answers(d.StripeURL+"/_sim/ledger")(t.Context()))
+	})
+
+	t.Run("a shell can use it", func(t *testing.T) {
+		env := filepath.Join(state, "env")
+		info, err := os.Stat(env)
+		require.NoError(t, err)
+		require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
+		const script = `. "$0" && echo "$DATABASE_URL $NATS_URL $STRIPE_API_BASE $STRIPE_API_KEY" && command -v worker`
+		output, err := exec.CommandContext(t.Context(), "sh", "-c", script, env).Output()
+		require.NoError(t, err)
+		require.Equal(t, []string{d.DatabaseURL, d.NATSURL, d.StripeURL, "sk_test_local", s.opts.binary("worker")}, strings.Fields(string(output)))
+		var said strings.Builder
+		describe(&printer{w: &said}, s)
+		require.Contains(t, said.String(), "\n. env\n", "as seen from the checkout")
 	})
 
 	t.Run("what dies is started again where it was, and described anew", func(t *testing.T) {
@@ -118,6 +134,30 @@ func TestFailedStartSaysWhyAndLeavesNothing(t *testing.T) {
 	require.ErrorContains(t, err, "stripesim ended instead of becoming ready")
 	require.ErrorContains(t, err, "no luck today")
 	require.NoDirExists(t, filepath.Join(state, "postgres"))
+}
+
+// An interrupt ends what runs just then, too: that is no news, and all that has started is stopped.
+func TestInterruptedStartSaysSoAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	state, bin := openDir(t), fakeBinaries(t)
+	require.NoError(t, os.Remove(filepath.Join(bin, "api")))
+	script := "#!/bin/sh\n: >" + filepath.Join(state, "migrating") + "\nexec sleep 60\n"
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "api"), []byte(script), 0o755))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for {
+			if _, err := os.Stat(filepath.Join(state, "migrating")); err == nil || t.Context().Err() != nil {
+				return
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+	}()
+	_, err := startStack(ctx, &printer{w: io.Discard}, stackOptions{root: state, state: state, bin: bin, file: filepath.Join(state, "stack.json")})
+	require.EqualError(t, err, "interrupted")
+	require.Equal(t, exitInterrupted, exitStatus(err))
+	require.NoDirExists(t, filepath.Join(state, "postgres"))
+	require.NoFileExists(t, filepath.Join(state, "env"))
 }
 
 func TestOneStackForOneState(t *testing.T) {

@@ -41,9 +41,6 @@ func (c *upCommand) Run(ctx context.Context, out *printer) error {
 		root: root, state: state, bin: c.Bin, keep: c.Keep, file: filepath.Join(state, "stack.json"),
 	})
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil // interrupted while starting: everything is stopped again
-		}
 		return err
 	}
 	describe(out, stack)
@@ -80,6 +77,11 @@ func describe(out *printer, s *stack) {
 		"  -d '" + firstBooking(d.Resources[0].ID, start) + "'",
 	}, " \\\n"))
 	out.line("")
+	out.line("For the commands of api, worker and reconciler, in another terminal:")
+	out.line("")
+	out.line(". %s", s.opts.shown(s.opts.envFile()))
+	out.line("worker outbox list")
+	out.line("")
 	out.line("Ctrl-C stops everything.")
 }
 
@@ -103,12 +105,12 @@ func checkoutRoot() (string, error) {
 
 // lockState makes the state directory and takes its lock: two stacks over one directory would destroy each other.
 func lockState(state string) (unlock func(), err error) {
-	if err := os.MkdirAll(state, 0o755); err != nil { //nolint:gosec // PostgreSQL passes through as another account
-		return nil, fmt.Errorf("state directory: %w", err)
+	if err := makeWritable(state); err != nil {
+		return nil, err
 	}
 	file, err := os.OpenFile(filepath.Join(state, "lock"), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a fixed name
 	if err != nil {
-		return nil, fmt.Errorf("lock the state directory: %w", err)
+		return nil, cannotWrite(state, err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(
