@@ -27,7 +27,7 @@ type Resource struct {
 
 type listResourcesInput struct {
 	After string `query:"after" doc:"The next of the page before; left out for the first page."`
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"1000" doc:"At most how many on one page."`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"1000" doc:"At most how many on one page, 1 to 1000."`
 }
 
 type listResourcesOutput struct {
