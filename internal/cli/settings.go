@@ -13,30 +13,6 @@ import (
 	"holdfast/internal/postgres"
 )
 
-// Database is where the rows are. The URL comes from the environment only, since it may hold a password.
-type Database struct {
-	URL domain.Secret `kong:"-"` // DATABASE_URL
-}
-
-const wantDatabase = "want postgres://user:password@host:port/database"
-
-// Configure reads DATABASE_URL.
-func (d *Database) Configure(getenv func(string) string, p *Problems) {
-	d.URL = domain.Secret(getenv("DATABASE_URL"))
-	if d.URL == "" {
-		p.Add("DATABASE_URL is not set; " + wantDatabase)
-		return
-	}
-	if _, err := pgxpool.ParseConfig(d.URL.Reveal()); err != nil { // its text may quote the password
-		p.Add("DATABASE_URL cannot be parsed; " + wantDatabase)
-	}
-}
-
-// Open makes the small pool of a command that runs once.
-func (d *Database) Open(ctx context.Context, application string) (*pgxpool.Pool, error) {
-	return postgres.Open(ctx, postgres.PoolConfig{URL: d.URL.Reveal(), ApplicationName: application, MaxConns: 2})
-}
-
 // Pool sizes the pool of a binary that serves.
 type Pool struct {
 	DBMaxConns         int           `default:"20" help:"Most connections to the database." setting:"DB_MAX_CONNS"`
@@ -87,5 +63,33 @@ func (s *Provider) Configure(getenv func(string) string, p *Problems) {
 	}
 	if s.StripeTimeout <= 0 {
 		p.Add("STRIPE_TIMEOUT (--stripe-timeout): %s is not more than 0", s.StripeTimeout)
+	}
+}
+
+// Sending is how often, and for how long, a send to the provider may be made again: the same for all who send.
+type Sending struct {
+	ProviderKeyHorizon time.Duration `default:"20h" help:"How long after its first send a provider key may be sent again; less than the provider's memory of keys." setting:"PROVIDER_KEY_HORIZON"`
+	SendBackoff        time.Duration `default:"1s" help:"Wait after the first send without an answer; doubles, up to a minute." setting:"SEND_BACKOFF"`
+}
+
+// Configure checks the bounds.
+func (s *Sending) Configure(_ func(string) string, p *Problems) {
+	if s.ProviderKeyHorizon <= 0 || s.ProviderKeyHorizon >= 24*time.Hour {
+		p.Add("PROVIDER_KEY_HORIZON (--provider-key-horizon): %s is not between 0 and 24h, how long the provider remembers a key at least", s.ProviderKeyHorizon)
+	}
+	if s.SendBackoff <= 0 {
+		p.Add("SEND_BACKOFF (--send-backoff): %s is not more than 0", s.SendBackoff)
+	}
+}
+
+// Liveness is when a worker process counts as dead.
+type Liveness struct {
+	WorkerDeadAfter time.Duration `default:"15s" help:"A worker that has not been heard of for so long counts as dead, and others carry on its jobs; the same for worker and reconciler." setting:"WORKER_DEAD_AFTER"`
+}
+
+// Configure checks the bound.
+func (s *Liveness) Configure(_ func(string) string, p *Problems) {
+	if s.WorkerDeadAfter < time.Second || s.WorkerDeadAfter > 30*time.Minute {
+		p.Add("WORKER_DEAD_AFTER (--worker-dead-after): %s is not between 1s and 30m", s.WorkerDeadAfter)
 	}
 }

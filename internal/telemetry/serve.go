@@ -30,6 +30,22 @@ func NewRegistry() *prometheus.Registry {
 // Ready tells whether the process can do its work now; the error says what is missing, and may be shown to anybody.
 type Ready func(ctx context.Context) error
 
+// Pinger is a pool of connections, as far as readiness asks.
+type Pinger interface {
+	Ping(ctx context.Context) error
+}
+
+// DatabaseReady is the readiness of a process that needs nothing but its database. Why it does not answer is told to
+// nobody: anybody may read this.
+func DatabaseReady(db Pinger) Ready {
+	return func(ctx context.Context) error {
+		if db.Ping(ctx) != nil {
+			return errors.New("the database does not answer")
+		}
+		return nil
+	}
+}
+
 // Handler serves /metrics, /healthz (the process is alive) and /readyz (it can do its work).
 func Handler(registry *prometheus.Registry, ready Ready) http.Handler {
 	mux := http.NewServeMux()
