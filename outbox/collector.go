@@ -1,0 +1,100 @@
+package outbox
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"holdfast/domain"
+	"holdfast/internal/postgres"
+)
+
+const scrapeTimeout = 2 * time.Second
+
+// Collector shows Prometheus what is unfinished. Every process that has one reads the same table and shows the same
+// numbers: take the maximum over processes, not the sum.
+type Collector struct {
+	pool    *pgxpool.Pool
+	logger  *slog.Logger
+	effects *prometheus.Desc
+	oldest  *prometheus.Desc
+	success *prometheus.Desc
+}
+
+// NewCollector makes a collector. Each scrape reads the table once.
+func NewCollector(pool *pgxpool.Pool, logger *slog.Logger) *Collector {
+	labels := []string{"kind", "status"}
+	return &Collector{
+		pool: pool, logger: logger,
+		effects: prometheus.NewDesc("holdfast_outbox_effects",
+			"Effects that are not finished, in the whole system, by kind and status (pending, in_doubt, parked).", labels, nil),
+		oldest: prometheus.NewDesc("holdfast_outbox_oldest_effect_age_seconds",
+			"Age of the oldest effect that is not finished, in the whole system, by kind and status; 0 if there is none.", labels, nil),
+		success: prometheus.NewDesc("holdfast_outbox_scrape_success",
+			"Whether the outbox could be read for this scrape: 1, or 0 and the other holdfast_outbox metrics are missing.", nil, nil),
+	}
+}
+
+// Describe names the metrics.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	to <- c.effects
+	to <- c.oldest
+	to <- c.success
+}
+
+// Collect reads the table. A database that is away must not hide the process's other metrics, so it is no error here.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	backlog, err := readBacklog(ctx, c.pool)
+	if err != nil {
+		c.logger.WarnContext(ctx, "the outbox could not be read for metrics", "error", err.Error())
+		to <- prometheus.MustNewConstMetric(c.success, prometheus.GaugeValue, 0)
+		return
+	}
+	to <- prometheus.MustNewConstMetric(c.success, prometheus.GaugeValue, 1)
+	// Every series is always there: an alarm on one that is missing would stay silent.
+	for _, kind := range []domain.EffectKind{
+		domain.EffectCharge, domain.EffectCancel, domain.EffectRefund, domain.EffectRefresh, domain.EffectPublish,
+	} {
+		for _, status := range []domain.EffectStatus{domain.EffectPending, domain.EffectInDoubt, domain.EffectParked} {
+			is := backlog[backlogKey{kind, status}]
+			to <- prometheus.MustNewConstMetric(c.effects, prometheus.GaugeValue, float64(is.Count), string(kind), string(status))
+			to <- prometheus.MustNewConstMetric(c.oldest, prometheus.GaugeValue, is.Oldest, string(kind), string(status))
+		}
+	}
+}
+
+type backlogKey struct {
+	Kind   domain.EffectKind
+	Status domain.EffectStatus
+}
+
+type backlogItem struct {
+	backlogKey
+	Count  int64
+	Oldest float64 // its age in seconds
+}
+
+// readBacklog counts what is unfinished, which has an index of its own and is little unless something is wrong.
+func readBacklog(ctx context.Context, q postgres.Querier) (map[backlogKey]backlogItem, error) {
+	rows, err := q.Query(ctx, `
+		SELECT kind, status, count(*) AS count,
+		       greatest(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::float8 AS oldest
+		  FROM outbox
+		 WHERE status IN ('pending', 'in_doubt', 'parked')
+		 GROUP BY kind, status`)
+	if err != nil {
+		return nil, err
+	}
+	items, err := pgx.CollectRows(rows, pgx.RowToStructByName[backlogItem])
+	backlog := make(map[backlogKey]backlogItem, len(items))
+	for _, item := range items {
+		backlog[item.backlogKey] = item
+	}
+	return backlog, err
+}
