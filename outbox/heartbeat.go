@@ -10,9 +10,13 @@ import (
 )
 
 const (
-	beatEvery   = 2 * time.Second
-	beatTimeout = 2 * time.Second
+	slowestBeat = 2 * time.Second
+	stopTimeout = 2 * time.Second
 )
+
+// beatEvery lets several beats fail before the process counts as dead. It does not grow with a longer bound, since the
+// processes that sweep may have been told a shorter one.
+func beatEvery(deadAfter time.Duration) time.Duration { return min(slowestBeat, deadAfter/5) }
 
 // heartbeat keeps this process's row in outbox_workers fresh while its workers run. A process whose row is missing or
 // old is taken for dead, and the sweep gives its effects new jobs. That is a guess, and may be wrong (a stalled process,
@@ -20,13 +24,14 @@ const (
 type heartbeat struct {
 	pool   *pgxpool.Pool
 	id     string
+	every  time.Duration
 	logger *slog.Logger
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-func newHeartbeat(pool *pgxpool.Pool, id string, logger *slog.Logger) *heartbeat {
-	return &heartbeat{pool: pool, id: id, logger: logger}
+func newHeartbeat(pool *pgxpool.Pool, id string, every time.Duration, logger *slog.Logger) *heartbeat {
+	return &heartbeat{pool: pool, id: id, every: every, logger: logger}
 }
 
 // start writes the first beat, for which it takes as long as ctx allows, and goes on beating.
@@ -42,7 +47,7 @@ func (h *heartbeat) start(ctx context.Context) error {
 
 func (h *heartbeat) run(ctx context.Context) {
 	defer close(h.done)
-	ticker := time.NewTicker(beatEvery)
+	ticker := time.NewTicker(h.every)
 	defer ticker.Stop()
 	for {
 		select {
@@ -50,7 +55,7 @@ func (h *heartbeat) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		beat, cancel := context.WithTimeout(ctx, beatTimeout)
+		beat, cancel := context.WithTimeout(ctx, h.every)
 		if err := h.beat(beat); err != nil && ctx.Err() == nil {
 			h.logger.WarnContext(ctx, "heartbeat not written", "error", err.Error())
 		}
@@ -76,7 +81,7 @@ func (h *heartbeat) stop(ctx context.Context) {
 	}
 	h.cancel()
 	<-h.done
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beatTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	if _, err := h.pool.Exec(ctx, `DELETE FROM outbox_workers WHERE id = $1`, h.id); err != nil {
 		h.logger.WarnContext(ctx, "heartbeat not removed; it grows old by itself", "error", err.Error())

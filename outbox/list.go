@@ -1,11 +1,13 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,11 +23,13 @@ var ErrCursor = errors.New("this is no cursor of a listing")
 
 // Filter chooses effects to list. The zero value lists what is unfinished.
 type Filter struct {
-	Stuck  bool                // only what needs attention: parked, in doubt, late, or carried by no live job
-	Kind   domain.EffectKind   // empty: every kind
-	Status domain.EffectStatus // empty: every unfinished one
-	Limit  int                 // default 100, at most 1000
-	After  string              // Page.Next of the page before
+	Stuck     bool                // only what needs attention: parked, in doubt, late, or carried by no live job
+	Booking   domain.BookingID    // zero: every booking; else finished effects are listed, too
+	Kind      domain.EffectKind   // empty: every kind
+	Status    domain.EffectStatus // empty: every unfinished one; of one booking, every one
+	Limit     int                 // default 100, at most 1000
+	After     string              // Page.Next of the page before
+	DeadAfter time.Duration       // a process not seen for so long carries no live job; default 15 s
 }
 
 // Row is an effect with what is to be known about it.
@@ -37,8 +41,9 @@ type Row struct {
 
 // Page is one page of a listing.
 type Page struct {
-	Rows []Row  `json:"rows"`
-	Next string `json:"next,omitempty"` // for Filter.After; empty on the last page
+	Rows   []Row     `json:"rows"`
+	Next   string    `json:"next,omitempty"` // for Filter.After; empty on the last page
+	Pauses []Pausing `json:"pauses"`         // what is paused, whatever the filter
 }
 
 // row is what is read for a Row.
@@ -54,7 +59,8 @@ const late = `(o.created_at < clock_timestamp() - CASE o.kind WHEN 'publish' THE
 
 const rowColumns = effectColumns + `, ` + carried + ` AS carried, ` + heldBack + ` AS held_back, ` + late + ` AS late`
 
-// List lists effects: unfinished ones by status and due time, which is how they are indexed, finished ones newest first.
+// List lists effects: unfinished ones by status and due time, which is how they are indexed, finished ones newest first,
+// all those of one booking oldest first.
 // Rows move while one pages through them; a page is right when it is read.
 func List(ctx context.Context, q postgres.Querier, f Filter) (Page, error) {
 	if f.Limit <= 0 {
@@ -65,6 +71,10 @@ func List(ctx context.Context, q postgres.Querier, f Filter) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
+	pauses, err := Pauses(ctx, q)
+	if err != nil {
+		return Page{}, fmt.Errorf("list effects: %w", err)
+	}
 	query := `
 		SELECT ` + rowColumns + `
 		  FROM outbox o
@@ -74,7 +84,18 @@ func List(ctx context.Context, q postgres.Querier, f Filter) (Page, error) {
 		   AND (NOT @paged OR (o.status, o.due_at, o.id) > (@after_status, @after_due::timestamptz, @after_id::uuid))
 		 ORDER BY o.status, o.due_at, o.id
 		 LIMIT @limit`
-	if f.Status.Finished() {
+	switch {
+	case f.Booking != domain.BookingID{}:
+		query = `
+		SELECT ` + rowColumns + `
+		  FROM outbox o
+		 WHERE o.booking_id = @booking
+		   AND (@kind = '' OR o.kind = @kind) AND (@status = '' OR o.status = @status)
+		   AND (NOT @stuck OR o.status IN ('in_doubt', 'parked') OR o.status = 'pending' AND (` + late + ` OR NOT ` + carried + `))
+		   AND (NOT @paged OR o.id > @after_id::uuid)
+		 ORDER BY o.id
+		 LIMIT @limit`
+	case f.Status.Finished():
 		query = `
 		SELECT ` + rowColumns + `
 		  FROM outbox o
@@ -83,14 +104,15 @@ func List(ctx context.Context, q postgres.Querier, f Filter) (Page, error) {
 		 ORDER BY o.id DESC
 		 LIMIT @limit`
 	}
-	rows, err := readRows(ctx, q, query, pgx.NamedArgs{
+	rows, err := readRows(ctx, q, pauses, query, pgx.NamedArgs{
+		"booking": f.Booking, "dead_after": cmp.Or(f.DeadAfter, DeadAfter),
 		"kind": string(f.Kind), "status": string(f.Status), "stuck": f.Stuck, "limit": f.Limit + 1,
 		"paged": f.After != "", "after_status": string(after.Status), "after_due": after.DueAt, "after_id": after.ID,
 	})
 	if err != nil {
 		return Page{}, fmt.Errorf("list effects: %w", err)
 	}
-	page := Page{Rows: rows}
+	page := Page{Rows: rows, Pauses: pauses}
 	if len(rows) > f.Limit {
 		page.Rows = rows[:f.Limit]
 		page.Next = cursorAt(page.Rows[f.Limit-1].Effect)
@@ -105,32 +127,34 @@ type Shown struct {
 	Actions []Action `json:"actions"` // what was done by hand to the booking's effects, oldest first
 }
 
-// Show reads one effect with its surroundings. It returns domain.ErrNotFound if there is none.
-func Show(ctx context.Context, q postgres.Querier, id domain.EffectID) (Shown, error) {
-	rows, err := readRows(ctx, q, `
-		SELECT `+rowColumns+`
-		  FROM outbox o
-		 WHERE o.booking_id = (SELECT own.booking_id FROM outbox own WHERE own.id = @id)
-		 ORDER BY o.created_at, o.id`, pgx.NamedArgs{"id": id})
+// Show reads one effect with its surroundings. The id of a booking shows its charge, and so all of its effects: that is
+// the id which people have. It returns domain.ErrNotFound if there is neither.
+func Show(ctx context.Context, q postgres.Querier, id domain.EffectID, deadAfter time.Duration) (Shown, error) {
+	pauses, err := Pauses(ctx, q)
 	if err != nil {
 		return Shown{}, fmt.Errorf("show effect %s: %w", id, err)
 	}
-	shown := Shown{Others: []Row{}}
-	for _, r := range rows {
-		if r.ID == id {
-			shown.Effect = r
-		} else {
-			shown.Others = append(shown.Others, r)
-		}
+	rows, err := readRows(ctx, q, pauses, `
+		SELECT `+rowColumns+`
+		  FROM outbox o
+		 WHERE o.booking_id = coalesce((SELECT own.booking_id FROM outbox own WHERE own.id = @id), @id::uuid)
+		 ORDER BY o.created_at, o.id`, pgx.NamedArgs{"id": id, "dead_after": deadAfter})
+	if err != nil {
+		return Shown{}, fmt.Errorf("show effect %s: %w", id, err)
 	}
-	if shown.Effect.ID != id {
+	at := slices.IndexFunc(rows, func(r Row) bool { return r.ID == id })
+	if at < 0 {
+		at = slices.IndexFunc(rows, func(r Row) bool { return r.Kind == domain.EffectCharge })
+	}
+	if at < 0 {
 		return Shown{}, domain.ErrNotFound
 	}
+	shown := Shown{Effect: rows[at], Others: slices.Concat(rows[:at], rows[at+1:])}
 	shown.Actions, err = actionsOf(ctx, q, shown.Effect.BookingID)
 	return shown, err
 }
 
-func readRows(ctx context.Context, q postgres.Querier, query string, args pgx.NamedArgs) ([]Row, error) {
+func readRows(ctx context.Context, q postgres.Querier, pauses []Pausing, query string, args pgx.NamedArgs) ([]Row, error) {
 	found, err := q.Query(ctx, query, args)
 	if err != nil {
 		return nil, err
@@ -141,7 +165,7 @@ func readRows(ctx context.Context, q postgres.Querier, query string, args pgx.Na
 	}
 	rows := make([]Row, 0, len(raw))
 	for _, r := range raw {
-		stuck, reason := explainRow(r)
+		stuck, reason := explainRow(r, pauses)
 		rows = append(rows, Row{Effect: inUTC(r.Effect), Stuck: stuck, Reason: reason})
 	}
 	return rows, nil
@@ -158,7 +182,7 @@ func inUTC(e Effect) Effect {
 }
 
 // explainRow says in plain words why an effect is where it is, and what comes next.
-func explainRow(r row) (stuck bool, reason string) {
+func explainRow(r row, pauses []Pausing) (stuck bool, reason string) {
 	switch r.Status {
 	case domain.EffectParked:
 		return true, "parked, needs a person: " + r.LastError
@@ -169,7 +193,7 @@ func explainRow(r row) (stuck bool, reason string) {
 		}
 		return true, reason
 	case domain.EffectPending:
-		return explainPending(r)
+		return explainPending(r, pauses)
 	case domain.EffectDone, domain.EffectNotNeeded, domain.EffectDiscarded:
 		return false, "finished"
 	default:
@@ -177,8 +201,11 @@ func explainRow(r row) (stuck bool, reason string) {
 	}
 }
 
-func explainPending(r row) (stuck bool, reason string) {
+func explainPending(r row, pauses []Pausing) (stuck bool, reason string) {
+	paused := slices.IndexFunc(pauses, func(p Pausing) bool { return p.Kind == r.Kind })
 	switch {
+	case paused >= 0: // first: whatever else is the matter, nothing goes on before it is resumed
+		return r.Late || !r.Carried, pauses[paused].String()
 	case r.HeldBack && (r.Late || !r.Carried):
 		return true, "waits for an earlier event of its booking"
 	case !r.Carried:

@@ -339,7 +339,7 @@ func TestPausedPublishWaits(t *testing.T) {
 	made := b.book(t)
 	changed, err := Pause(t.Context(), b.pool, domain.EffectPublish, "ada", "broker upgrade")
 	require.NoError(t, err)
-	require.True(t, changed)
+	require.Equal(t, PauseBegun, changed)
 	verdict, err := b.drain(js).Work(t.Context(), Job{Effect: made.held})
 	require.NoError(t, err)
 	require.Positive(t, verdict.After)

@@ -43,12 +43,14 @@ type Snapshot struct {
 
 // ReplayResult is an accepted replay.
 type ReplayResult struct {
-	ActionID  uuid.UUID        `json:"action_id"` // its row in operator_actions
-	EffectID  domain.EffectID  `json:"effect_id"`
-	BookingID domain.BookingID `json:"booking_id"`
-	Action    ReplayAction     `json:"action"`
-	Before    Snapshot         `json:"before"`
-	After     Snapshot         `json:"after"`
+	ActionID  uuid.UUID         `json:"action_id"` // its row in operator_actions
+	EffectID  domain.EffectID   `json:"effect_id"`
+	BookingID domain.BookingID  `json:"booking_id"`
+	Kind      domain.EffectKind `json:"kind"`
+	Action    ReplayAction      `json:"action"`
+	Paused    bool              `json:"paused"` // its kind is: a requeued effect is carried out after the resume
+	Before    Snapshot          `json:"before"`
+	After     Snapshot          `json:"after"`
 }
 
 // Replay lets an unfinished effect happen now. It is safe at any moment and any number of times: it makes no keys and
@@ -88,8 +90,12 @@ func Replay(
 		if err != nil {
 			return err
 		}
+		paused, err := Paused(ctx, tx, e.Kind)
+		if err != nil {
+			return err
+		}
 		result = ReplayResult{
-			ActionID: uuid.Must(uuid.NewV7()), EffectID: id, BookingID: e.BookingID, Action: action,
+			ActionID: uuid.Must(uuid.NewV7()), EffectID: id, BookingID: e.BookingID, Kind: e.Kind, Action: action, Paused: paused,
 			Before: snapshot(e), After: snapshot(after),
 		}
 		return record(ctx, tx, audit{

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -81,7 +82,7 @@ func TestReplayLeavesWhoWhenWhyBeforeAndAfter(t *testing.T) {
 	b.exec(t, `UPDATE outbox SET status = 'parked', attempts = 3, last_error = 'why' WHERE id = $1`, made.charge)
 	result, err := Replay(t.Context(), b.pool, made.charge, "ada", "customer called")
 	require.NoError(t, err)
-	shown, err := Show(t.Context(), b.pool, made.charge)
+	shown, err := Show(t.Context(), b.pool, made.charge, DeadAfter)
 	require.NoError(t, err)
 	require.Len(t, shown.Actions, 1)
 	a := shown.Actions[0]
@@ -164,39 +165,94 @@ func TestReplaysAtOnce(t *testing.T) {
 		) AS chain WHERE earlier IS NOT NULL AND before <> earlier`))
 }
 
-// TestPauseAndResume (G7): once each, with its row of audit, and only what may be paused.
+// TestReplayWhilePaused (G7): it is accepted, and the answer tells that it has to wait.
+func TestReplayWhilePaused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := b.book(t)
+	for _, paused := range []bool{false, true} {
+		if paused {
+			_, err := Pause(t.Context(), b.pool, domain.EffectCharge, "ada", "x")
+			require.NoError(t, err)
+		}
+		result, err := Replay(t.Context(), b.pool, made.charge, "ada", "again")
+		require.NoError(t, err)
+		require.Equal(t, paused, result.Paused)
+		require.Equal(t, domain.EffectCharge, result.Kind)
+	}
+}
+
+// TestPauseAndResume (G7): each change once, with its row of audit, and only what may be paused. A repeated pause with a
+// reason replaces who and why, but not since when.
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	pause := func(actor Actor, reason string) func() (PauseChange, error) {
+		return func() (PauseChange, error) { return Pause(t.Context(), b.pool, domain.EffectCharge, actor, reason) }
+	}
+	resume := func() (PauseChange, error) { return Resume(t.Context(), b.pool, domain.EffectCharge, "bob", "over") }
+	var since time.Time
 	for i, test := range []struct {
-		act     func() (bool, error)
-		changed bool
-		paused  bool
-		audits  int
+		act    func() (PauseChange, error)
+		change PauseChange
+		paused []string // who and why; nil: it is not
+		audits int
 	}{
-		{func() (bool, error) { return Resume(t.Context(), b.pool, domain.EffectCharge, "ada", "x") }, false, false, 0},
-		{func() (bool, error) { return Pause(t.Context(), b.pool, domain.EffectCharge, "ada", "fraud wave") }, true, true, 1},
-		{func() (bool, error) { return Pause(t.Context(), b.pool, domain.EffectCharge, "bob", "me too") }, false, true, 1},
-		{func() (bool, error) { return Resume(t.Context(), b.pool, domain.EffectCharge, "bob", "over") }, true, false, 2},
+		{resume, Unchanged, nil, 0},
+		{pause("ada", NoReason), PauseBegun, []string{"ada", NoReason}, 1},
+		{pause("ada", "fraud wave"), PauseRestated, []string{"ada", "fraud wave"}, 2},
+		{pause("ada", "fraud wave"), Unchanged, []string{"ada", "fraud wave"}, 2},
+		{pause("bob", NoReason), Unchanged, []string{"ada", "fraud wave"}, 2},
+		{pause("bob", "still going"), PauseRestated, []string{"bob", "still going"}, 3},
+		{resume, PauseEnded, nil, 4},
+		{resume, Unchanged, nil, 4},
 	} {
-		changed, err := test.act()
+		change, err := test.act()
 		require.NoError(t, err)
-		require.Equal(t, test.changed, changed, "step %d", i)
+		require.Equal(t, test.change, change, "step %d", i)
+		pauses, err := Pauses(t.Context(), b.pool)
+		require.NoError(t, err)
+		require.Equal(t, test.audits, b.count(t, `SELECT count(*) FROM operator_actions`), "step %d", i)
 		paused, err := Paused(t.Context(), b.pool, domain.EffectCharge)
 		require.NoError(t, err)
-		require.Equal(t, test.paused, paused, "step %d", i)
-		require.Equal(t, test.audits, b.count(t, `SELECT count(*) FROM operator_actions`), "step %d", i)
-		if paused {
-			pauses, err := Pauses(t.Context(), b.pool)
-			require.NoError(t, err)
-			require.Len(t, pauses, 1)
-			require.Equal(t, Actor("ada"), pauses[0].Actor)
-			require.Equal(t, "fraud wave", pauses[0].Reason)
+		require.Equal(t, test.paused != nil, paused, "step %d", i)
+		if test.paused == nil {
+			require.Empty(t, pauses)
+			continue
 		}
+		require.Len(t, pauses, 1)
+		require.Equal(t, test.paused[0], string(pauses[0].Actor), "step %d", i)
+		require.Equal(t, test.paused[1], pauses[0].Reason, "step %d", i)
+		if since.IsZero() {
+			since = pauses[0].PausedAt
+		}
+		require.Equal(t, since, pauses[0].PausedAt)
 	}
+	require.Equal(t, 1, b.count(t, `
+		SELECT count(*) FROM operator_actions
+		 WHERE action = 'pause' AND actor = 'bob' AND before ->> 'reason' = 'fraud wave' AND after ->> 'reason' = 'still going'`))
 	var refused *RefusedError
 	_, err := Pause(t.Context(), b.pool, domain.EffectCancel, "ada", "x")
 	require.ErrorAs(t, err, &refused, "a fence must always be possible")
 	_, err = Pause(t.Context(), b.pool, domain.EffectCharge, "ada", "")
 	require.ErrorAs(t, err, &refused)
+}
+
+// TestPausesAtOnce (G7): of many who pause at once one begins it, and none of the others' reasons is lost.
+func TestPausesAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var group errgroup.Group
+	for i := range 8 {
+		group.Go(func() error {
+			_, err := Pause(t.Context(), b.pool, domain.EffectCharge, "ada", fmt.Sprint("reason ", i))
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM operator_actions WHERE before ->> 'paused' = 'false'`))
+	require.Equal(t, 8, b.count(t, `SELECT count(DISTINCT reason) FROM operator_actions`))
+	require.Equal(t, 1, b.count(t, `
+		SELECT count(*) FROM outbox_pauses p
+		 WHERE NOT EXISTS (SELECT FROM operator_actions a WHERE a.before ->> 'reason' = p.reason)`), "the last one stands")
 }

@@ -3,7 +3,9 @@ package outbox
 import (
 	"context"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -13,7 +15,7 @@ import (
 
 func (b *testBundle) sweep(t *testing.T) int {
 	t.Helper()
-	n, err := Sweep(t.Context(), b.pool)
+	n, err := NewSweeper(b.pool, SweepConfig{}).Sweep(t.Context())
 	require.NoError(t, err)
 	return n
 }
@@ -129,7 +131,7 @@ func TestSweepsAtOnceGiveOneJobEach(t *testing.T) {
 	var group errgroup.Group
 	for range 8 {
 		group.Go(func() error {
-			_, err := Sweep(t.Context(), b.pool)
+			_, err := NewSweeper(b.pool, SweepConfig{}).Sweep(t.Context())
 			return err
 		})
 	}
@@ -145,4 +147,111 @@ func TestSweepForgetsDeadProcesses(t *testing.T) {
 	b.exec(t, `INSERT INTO outbox_workers VALUES ('old', now() - interval '2 hours'), ('new', now())`)
 	b.sweep(t)
 	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM outbox_workers`))
+}
+
+// TestSweepIsBounded (G6): behind a broker that is away everything waits with live jobs, for hours. What a sweep costs
+// must not grow with that, and a lost effect in the midst of them must be found all the same.
+func TestSweepIsBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := b.book(t)
+	b.exec(t, `DELETE FROM outbox WHERE booking_id = $1`, made.booking)
+	b.exec(t, `
+		INSERT INTO bookings SELECT (jsonb_populate_record(b, jsonb_build_object('id', gen_random_uuid()))).*
+		  FROM bookings b, generate_series(1, 25000)`)
+	b.exec(t, `
+		INSERT INTO outbox (id, booking_id, kind, event_type, event_seq, due_at, created_at, job_id)
+		SELECT gen_random_uuid(), b.id, 'publish', 'held', seq, now() - interval '1 hour' * random(), now() - interval '1 hour',
+		       CASE seq WHEN 2 THEN enqueue_job('publish', gen_random_uuid(), now()) END
+		  FROM bookings b, generate_series(1, 2) AS seq WHERE b.id <> $1`, made.booking)
+	require.Equal(t, 50_000, b.count(t, `SELECT count(*) FROM outbox WHERE status = 'pending'`))
+
+	for _, analysed := range []bool{false, true} {
+		if analysed {
+			b.exec(t, `ANALYZE outbox`)
+			b.exec(t, `ANALYZE river_job`)
+		}
+		var plans []struct {
+			Plan struct {
+				Hit  int `json:"Shared Hit Blocks"`
+				Read int `json:"Shared Read Blocks"`
+			}
+		}
+		require.NoError(t, b.pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)`+sweepQuery, pgx.NamedArgs{
+			"after_due": time.Time{}, "after_id": domain.EffectID{}, "size": sweepBatch, "dead_after": DeadAfter,
+		}).Scan(&plans))
+		require.Less(t, plans[0].Plan.Hit+plans[0].Plan.Read, 20*sweepBatch, "a few index look-ups for each effect, whatever waits")
+	}
+
+	b.exec(t, `
+		WITH lost AS (
+			SELECT (array_agg(booking_id ORDER BY due_at))[n] AS booking_id
+			  FROM outbox, unnest(ARRAY[1, 24999, 25000, 49000, 50000]) AS n GROUP BY n
+		)
+		DELETE FROM river_job j USING outbox o, lost WHERE o.booking_id = lost.booking_id AND j.id = o.job_id`)
+	lost := b.count(t, `
+		SELECT count(DISTINCT booking_id) FROM outbox o
+		 WHERE o.job_id IS NOT NULL AND NOT EXISTS (SELECT FROM river_job j WHERE j.id = o.job_id)`)
+	require.Positive(t, lost)
+	sweeper := NewSweeper(b.pool, SweepConfig{})
+	found := 0
+	for range 4 { // 3 for 50,000, and one that may begin anew
+		start := time.Now()
+		n, err := sweeper.Sweep(t.Context())
+		require.NoError(t, err)
+		require.Less(t, time.Since(start), 10*time.Second)
+		found += n
+	}
+	require.Equal(t, lost, found)
+}
+
+// TestSweepGoesOn: a small budget takes several calls, sees each effect once, and begins anew.
+func TestSweepGoesOn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for range 7 {
+		b.book(t)
+	}
+	b.young(t)
+	b.exec(t, `UPDATE outbox SET due_at = '2026-01-01T00:00Z'`) // the id decides between equals
+	lose := func() { b.exec(t, `DELETE FROM river_job`) }
+	sweeper := NewSweeper(b.pool, SweepConfig{Budget: 3})
+	for range 2 {
+		lose()
+		total := 0
+		for range 5 { // 14 effects, 3 at a time
+			n, err := sweeper.Sweep(t.Context())
+			require.NoError(t, err)
+			require.LessOrEqual(t, n, 3)
+			total += n
+		}
+		require.Equal(t, 7, total)
+	}
+}
+
+// TestDeadAfterIsASetting (incident 14): how long a silent process counts as alive, to the sweep and to the list.
+func TestDeadAfterIsASetting(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := b.book(t)
+	b.young(t)
+	b.exec(t, `INSERT INTO outbox_workers VALUES ('silent', now() - interval '5 minutes')`)
+	b.exec(t, `UPDATE river_job SET state = 'running', attempted_at = now(), attempt = 2, attempted_by = '{silent}'`)
+	for _, test := range []struct {
+		after time.Duration
+		lost  int
+	}{{10 * time.Minute, 0}, {time.Minute, 1}} {
+		page, err := List(t.Context(), b.pool, Filter{Stuck: true, DeadAfter: test.after})
+		require.NoError(t, err)
+		require.Len(t, page.Rows, test.lost)
+		shown, err := Show(t.Context(), b.pool, made.charge, test.after)
+		require.NoError(t, err)
+		require.Equal(t, test.lost == 1, shown.Effect.Stuck)
+		n, err := NewSweeper(b.pool, SweepConfig{DeadAfter: test.after}).Sweep(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, test.lost, n)
+	}
+	require.Equal(t, 2*time.Second, beatEvery(DeadAfter))
+	require.Equal(t, 2*time.Second, beatEvery(time.Hour), "who sweeps may have been told a shorter time")
+	require.Equal(t, 200*time.Millisecond, beatEvery(time.Second))
 }

@@ -59,6 +59,7 @@ type WorkersConfig struct {
 	FetchCooldown     time.Duration // least time between two fetches of a queue; default 10 ms
 	JobTimeout        time.Duration // of one run; default 90 s
 	RescueAfter       time.Duration // a job still running after this is run again; default 5 min; must exceed JobTimeout
+	DeadAfter         time.Duration // a process not heard of for so long is taken for dead; sets how often this one is heard of; default 15 s
 	Retention         time.Duration // how long River keeps the rows of completed jobs; default 1 h
 }
 
@@ -72,6 +73,7 @@ func (c WorkersConfig) withDefaults() WorkersConfig {
 	c.FetchCooldown = cmp.Or(c.FetchCooldown, 10*time.Millisecond)
 	c.JobTimeout = cmp.Or(c.JobTimeout, 90*time.Second)
 	c.RescueAfter = cmp.Or(c.RescueAfter, 5*time.Minute)
+	c.DeadAfter = cmp.Or(c.DeadAfter, DeadAfter)
 	c.Retention = cmp.Or(c.Retention, time.Hour)
 	return c
 }
@@ -111,7 +113,7 @@ func NewWorkers(
 	if err != nil {
 		return nil, fmt.Errorf("set up workers: %w", err)
 	}
-	return &Workers{id: cfg.ID, client: client, heartbeat: newHeartbeat(pool, cfg.ID, logger)}, nil
+	return &Workers{id: cfg.ID, client: client, heartbeat: newHeartbeat(pool, cfg.ID, beatEvery(cfg.DeadAfter), logger)}, nil
 }
 
 func add(bundle *river.Workers, kind domain.EffectKind, handle Handler, logger *slog.Logger) error {

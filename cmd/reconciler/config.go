@@ -15,15 +15,15 @@ import (
 
 // settings is what both commands need.
 type settings struct {
-	Database           cli.Database  `kong:"-"`
-	Provider           cli.Provider  `embed:""`
-	Pool               cli.Pool      `embed:""`
-	ProviderKeyHorizon time.Duration `default:"20h" help:"How long after its first send a provider key may be sent again; less than the provider's memory of keys." setting:"PROVIDER_KEY_HORIZON"`
-	SendBackoff        time.Duration `default:"1s" help:"Wait after the first send without an answer; doubles, up to a minute." setting:"SEND_BACKOFF"`
-	Interval           time.Duration `default:"2s" help:"Pause between two rounds." setting:"RECONCILE_INTERVAL" name:"interval"`
-	Poll               time.Duration `default:"15s" help:"How often what only waits is read again: processing, a customer who must authenticate." setting:"RECONCILE_POLL"`
-	Watch              time.Duration `default:"48h" help:"How long after its end a booking's intent is still read now and then." setting:"RECONCILE_WATCH"`
-	Ceiling            int           `default:"1000" help:"Most items of one kind in one round." setting:"RECONCILE_CEILING"`
+	Database cli.Database  `kong:"-"`
+	Provider cli.Provider  `embed:""`
+	Pool     cli.Pool      `embed:""`
+	Sending  cli.Sending   `embed:""`
+	Liveness cli.Liveness  `embed:""`
+	Interval time.Duration `default:"2s" help:"Pause between two rounds." setting:"RECONCILE_INTERVAL" name:"interval"`
+	Poll     time.Duration `default:"15s" help:"How often what only waits is read again: processing, a customer who must authenticate." setting:"RECONCILE_POLL"`
+	Watch    time.Duration `default:"48h" help:"How long after its end a booking's intent is still read now and then." setting:"RECONCILE_WATCH"`
+	Ceiling  int           `default:"1000" help:"Most items of one kind in one round." setting:"RECONCILE_CEILING"`
 }
 
 // Configure reads the environment and checks all settings.
@@ -31,11 +31,10 @@ func (c *settings) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Database.Configure(getenv, p)
 	c.Provider.Configure(getenv, p)
 	c.Pool.Configure(getenv, p)
-	if c.ProviderKeyHorizon <= 0 || c.ProviderKeyHorizon >= 24*time.Hour {
-		p.Add("PROVIDER_KEY_HORIZON (--provider-key-horizon): %s is not between 0 and 24h, how long the provider remembers a key at least", c.ProviderKeyHorizon)
-	}
+	c.Sending.Configure(getenv, p)
+	c.Liveness.Configure(getenv, p)
 	for name, d := range map[string]time.Duration{
-		"SEND_BACKOFF": c.SendBackoff, "RECONCILE_INTERVAL": c.Interval, "RECONCILE_POLL": c.Poll, "RECONCILE_WATCH": c.Watch,
+		"RECONCILE_INTERVAL": c.Interval, "RECONCILE_POLL": c.Poll, "RECONCILE_WATCH": c.Watch,
 	} {
 		if d <= 0 {
 			p.Add("%s: %s is not more than 0", name, d)
@@ -46,22 +45,50 @@ func (c *settings) Configure(getenv func(string) string, p *cli.Problems) {
 	}
 }
 
-// reconciler wires the rounds: what payments knows to do, then the jobs that were lost.
-func (c *settings) reconciler(pool *pgxpool.Pool, waker *outbox.Waker, drain time.Duration, logger *slog.Logger) (*payments.Reconciler, error) {
+// parts are what a reconciler is made of.
+type parts struct {
+	pool    *pgxpool.Pool
+	waker   *outbox.Waker
+	gateway *stripe.Gateway
+	logger  *slog.Logger
+}
+
+// open makes the parts and looks whether the schema is there. close ends them.
+func (c *settings) open(ctx context.Context, application string, logger *slog.Logger) (p *parts, err error) {
 	gateway, err := stripe.New(stripe.Config{APIKey: c.Provider.APIKey, BaseURL: c.Provider.APIBase, Timeout: c.Provider.StripeTimeout})
 	if err != nil {
 		return nil, &cli.ExitError{Code: cli.ExitUsage, Err: err}
 	}
+	pool, err := c.Pool.Open(ctx, c.Database, application)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := outbox.Pauses(ctx, pool); err != nil {
+		pool.Close()
+		return nil, c.Database.Explain(err)
+	}
+	return &parts{pool: pool, waker: outbox.NewWaker(pool, logger), gateway: gateway, logger: logger}, nil
+}
+
+func (p *parts) close() {
+	p.waker.Close()
+	p.pool.Close()
+}
+
+// reconciler wires the rounds: what payments knows to do, then the jobs that were lost.
+func (c *settings) reconciler(p *parts, gateway payments.Gateway, sweep outbox.SweepConfig, drain time.Duration) *payments.Reconciler {
 	step := 4*c.Provider.StripeTimeout + 10*time.Second // a read with its retries, and a send
-	engine := payments.New(pool, gateway, waker, payments.Config{
-		Horizon: c.ProviderKeyHorizon, Backoff: c.SendBackoff, Poll: c.Poll, Watch: c.Watch,
+	engine := payments.New(p.pool, gateway, p.waker, payments.Config{
+		Horizon: c.Sending.ProviderKeyHorizon, Backoff: c.Sending.SendBackoff, Poll: c.Poll, Watch: c.Watch,
 		Lease: step + 10*time.Second,
-	}, logger)
+	}, p.logger)
+	sweep.DeadAfter = c.Liveness.WorkerDeadAfter
+	sweeper := outbox.NewSweeper(p.pool, sweep)
 	works := append(engine.Works(), payments.Work{Name: "lost jobs", Step: func(ctx context.Context) (bool, error) {
-		revived, err := outbox.Sweep(ctx, pool)
+		revived, err := sweeper.Sweep(ctx)
 		return revived > 0, err
 	}})
 	return payments.NewReconciler(works, payments.Rhythm{
 		Interval: c.Interval, Ceiling: c.Ceiling, Step: step, Drain: drain,
-	}, logger), nil
+	}, p.logger)
 }

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
+	"time"
 
+	"holdfast/domain"
 	"holdfast/internal/cli"
 	"holdfast/internal/telemetry"
 	"holdfast/outbox"
+	"holdfast/payments"
 )
 
 type onceCommand struct {
@@ -20,7 +24,8 @@ type onceCommand struct {
 
 // Help says more than the summary.
 func (*onceCommand) Help() string {
-	return "Exit codes: 0 done; 1 something is still stuck and needs time or a person; 3 something could not be reached, and the rest was done."
+	return "Exit codes: 0 done; 1 something is still stuck and needs time or a person; 2 wrong use or configuration; 3 something " +
+		"could not be reached, such as the provider for every read, and the rest was done."
 }
 
 // Configure reads the environment and checks all settings.
@@ -31,26 +36,29 @@ func (c *onceCommand) Configure(getenv func(string) string, p *cli.Problems) {
 // Run does one round.
 func (c *onceCommand) Run(ctx context.Context, io cli.IO) error {
 	logger := telemetry.NewLogger(io.Err, slog.LevelWarn, "reconciler")
-	pool, err := c.Settings.Pool.Open(ctx, c.Settings.Database, "holdfast-reconciler-once")
+	parts, err := c.Settings.open(ctx, "holdfast-reconciler-once", logger)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	waker := outbox.NewWaker(pool, logger)
-	defer waker.Close()
-	reconciler, err := c.Settings.reconciler(pool, waker, 0, logger)
-	if err != nil {
-		return err
-	}
-	done, err := reconciler.Once(ctx)
-	stuck, listErr := outbox.List(ctx, pool, outbox.Filter{Stuck: true, Limit: listed})
-	if err = errors.Join(err, listErr); err != nil {
-		return &cli.ExitError{Code: cli.ExitUnknown, Err: errors.Join(err, c.print(io, done, nil))}
-	}
-	if err := c.print(io, done, stuck.Rows); err != nil {
-		return err
-	}
-	if len(stuck.Rows) > 0 {
+	defer parts.close()
+	provider := &readings{Gateway: parts.gateway}
+	everything := outbox.SweepConfig{Budget: math.MaxInt} // there is no next call that goes on
+	done, err := c.Settings.reconciler(parts, provider, everything, 0).Once(ctx)
+	stuck, listErr := outbox.List(ctx, parts.pool, outbox.Filter{
+		Stuck: true, Limit: listed, DeadAfter: c.Settings.Liveness.WorkerDeadAfter,
+	})
+	err = errors.Join(err, listErr, c.print(io, done, stuck))
+	switch {
+	case err != nil:
+		err = c.Settings.Database.Explain(err)
+		var exit *cli.ExitError
+		if errors.As(err, &exit) {
+			return err
+		}
+		return &cli.ExitError{Code: cli.ExitUnknown, Err: err}
+	case provider.none():
+		return &cli.ExitError{Code: cli.ExitUnknown, Err: errors.New("the provider could not be read; every doubt stands as it was")}
+	case len(stuck.Rows) > 0:
 		return &cli.ExitError{Code: cli.ExitProblem}
 	}
 	return nil
@@ -59,22 +67,31 @@ func (c *onceCommand) Run(ctx context.Context, io cli.IO) error {
 // listed is how many stuck effects a round tells of; worker outbox list has them all.
 const listed = 20
 
-func (c *onceCommand) print(io cli.IO, done map[string]int, stuck []outbox.Row) error {
+func (c *onceCommand) print(io cli.IO, done payments.Done, stuck outbox.Page) error {
 	if c.JSON {
-		return cli.PrintJSON(io.Out, map[string]any{"done": done, "stuck": stuck})
+		return cli.PrintJSON(io.Out, map[string]any{"done": done, "stuck": stuck.Rows, "pauses": stuck.Pauses})
 	}
+	lines := make([]string, 0, len(done)+len(stuck.Rows)+1)
 	if len(done) == 0 {
-		if _, err := fmt.Fprintln(io.Out, "nothing to do"); err != nil {
-			return err
-		}
-	}
-	for _, row := range stuck {
-		if _, err := fmt.Fprintf(io.Out, "stuck: %s %s of booking %s: %s\n", row.Kind, row.ID, row.BookingID, row.Reason); err != nil {
-			return err
-		}
+		lines = append(lines, "nothing was due")
 	}
 	for _, name := range slices.Sorted(maps.Keys(done)) {
-		if _, err := fmt.Fprintf(io.Out, "%s: %d\n", name, done[name]); err != nil {
+		lines = append(lines, fmt.Sprintf("%s: %d", name, done[name]))
+	}
+	for _, paused := range stuck.Pauses {
+		lines = append(lines, paused.String())
+	}
+	for _, row := range stuck.Rows {
+		lines = append(lines, fmt.Sprintf("stuck: %s %s of booking %s: %s", row.Kind, row.ID, row.BookingID, row.Reason))
+		if row.Status == domain.EffectInDoubt && row.DueAt.After(time.Now()) {
+			lines = append(lines, fmt.Sprintf("  to have it looked at now: worker outbox replay %s --reason …", row.ID))
+		}
+	}
+	if stuck.Next != "" {
+		lines = append(lines, "and more; see: worker outbox list --stuck")
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(io.Out, cli.Printable(line)); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"holdfast/internal/cli"
 	"holdfast/internal/telemetry"
@@ -27,25 +26,18 @@ func (c *runCommand) Configure(getenv func(string) string, p *cli.Problems) {
 // Run reconciles until ctx ends.
 func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 	logger := telemetry.NewLogger(io.Err, c.Service.LogLevel, "reconciler")
-	pool, err := c.Settings.Pool.Open(ctx, c.Settings.Database, "holdfast-reconciler")
+	parts, err := c.Settings.open(ctx, "holdfast-reconciler", logger)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	waker := outbox.NewWaker(pool, logger)
-	defer waker.Close()
-	reconciler, err := c.Settings.reconciler(pool, waker, c.Service.DrainTimeout, logger)
+	defer parts.close()
+	reconciler := c.Settings.reconciler(parts, parts.gateway, outbox.SweepConfig{}, c.Service.DrainTimeout)
+	registry := telemetry.NewRegistry()
+	registry.MustRegister(outbox.NewCollector(parts.pool, logger))
+	handler := telemetry.Handler(registry, telemetry.DatabaseReady(parts.pool))
+	stopMetrics, err := telemetry.Serve(ctx, c.Service.MetricsAddr, handler, logger)
 	if err != nil {
-		return err
-	}
-	stopMetrics, err := telemetry.Serve(ctx, c.Service.MetricsAddr, telemetry.Handler(telemetry.NewRegistry(), func(ctx context.Context) error {
-		if pool.Ping(ctx) != nil {
-			return errors.New("the database does not answer")
-		}
-		return nil
-	}), logger)
-	if err != nil {
-		return err
+		return &cli.ExitError{Code: cli.ExitUsage, Err: err}
 	}
 	defer stopMetrics()
 	logger.InfoContext(ctx, "ready", "metrics_addr", c.Service.MetricsAddr)

@@ -20,20 +20,14 @@ func (b *broker) configure(getenv func(string) string, p *cli.Problems) {
 
 // protocol is the charge protocol's bounds, as the worker uses them.
 type protocol struct {
-	ProviderKeyHorizon time.Duration `default:"20h" help:"How long after its first send a provider key may be sent again; less than the provider's memory of keys." setting:"PROVIDER_KEY_HORIZON"`
-	MaxSends           int           `default:"6" help:"Sends a worker makes for an effect before the reconciler takes it." setting:"MAX_SENDS"`
-	SendBackoff        time.Duration `default:"1s" help:"Wait after the first send without an answer; doubles, up to a minute." setting:"SEND_BACKOFF"`
+	Sending  cli.Sending `embed:""`
+	MaxSends int         `default:"6" help:"Sends a worker makes for an effect before the reconciler takes it." setting:"MAX_SENDS"`
 }
 
-func (c *protocol) configure(p *cli.Problems) {
-	if c.ProviderKeyHorizon <= 0 || c.ProviderKeyHorizon >= 24*time.Hour {
-		p.Add("PROVIDER_KEY_HORIZON (--provider-key-horizon): %s is not between 0 and 24h, how long the provider remembers a key at least", c.ProviderKeyHorizon)
-	}
+func (c *protocol) configure(getenv func(string) string, p *cli.Problems) {
+	c.Sending.Configure(getenv, p)
 	if c.MaxSends < 1 {
 		p.Add("MAX_SENDS (--max-sends): %d is less than 1", c.MaxSends)
-	}
-	if c.SendBackoff <= 0 {
-		p.Add("SEND_BACKOFF (--send-backoff): %s is not more than 0", c.SendBackoff)
 	}
 }
 

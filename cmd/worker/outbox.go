@@ -21,7 +21,7 @@ import (
 // outboxCommands are the operators'. None of them needs the broker or the provider.
 type outboxCommands struct {
 	List   outboxListCommand   `cmd:"" help:"List effects that are not finished, or only those that are stuck."`
-	Show   outboxShowCommand   `cmd:"" help:"Show one effect, its booking's others, and what was done to them by hand."`
+	Show   outboxShowCommand   `cmd:"" help:"Show one effect, or a booking's charge, with the booking's other effects and what was done to them by hand."`
 	Replay outboxReplayCommand `cmd:"" help:"Let an effect happen now. Safe at any moment, any number of times."`
 	Pause  outboxPauseCommand  `cmd:"" help:"Take no more money, or publish no more events. Fences and reads go on."`
 	Resume outboxResumeCommand `cmd:"" help:"Undo pause."`
@@ -64,14 +64,16 @@ func once(ctx context.Context, d cli.Database, work func(ctx context.Context, po
 	case err == nil, errors.As(err, &refused), errors.As(err, &exit):
 		return err
 	case errors.Is(err, domain.ErrNotFound):
-		return &cli.ExitError{Code: cli.ExitUsage, Err: errors.New("there is no such effect; see: worker outbox list")}
+		return &cli.ExitError{Code: cli.ExitUsage, Err: errors.New("there is no such effect; see: worker outbox list, or all those of a booking: worker outbox list --booking ID")}
 	case errors.Is(err, outbox.ErrCursor):
 		return &cli.ExitError{Code: cli.ExitUsage, Err: fmt.Errorf("--after: %w", err)}
 	case errors.As(err, &lost):
 		return &cli.ExitError{Code: cli.ExitUnknown, Err: fmt.Errorf("%w; see whether it was done: worker outbox show", err)}
-	default:
-		return &cli.ExitError{Code: cli.ExitUnknown, Err: fmt.Errorf("%w (is the schema migrated? run: api migrate)", err)}
 	}
+	if err = d.Explain(err); errors.As(err, &exit) {
+		return err
+	}
+	return &cli.ExitError{Code: cli.ExitUnknown, Err: err}
 }
 
 // checkID notes an argument that cannot be an effect's id.

@@ -39,35 +39,48 @@ type pauseSwitch struct {
 func (c *pauseSwitch) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Database.Configure(getenv, p)
 	if c.Operator.Reason == "" {
-		c.Operator.Reason = "none given"
+		c.Operator.Reason = outbox.NoReason
 	}
 }
 
 type setPause func(
 	ctx context.Context, pool *pgxpool.Pool, kind domain.EffectKind, actor outbox.Actor, reason string,
-) (changed bool, err error)
+) (outbox.PauseChange, error)
 
 func (c *pauseSwitch) set(ctx context.Context, io cli.IO, set setPause, paused bool) error {
-	var changed bool
+	var change outbox.PauseChange
 	err := once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
-		changed, err = set(ctx, pool, domain.EffectKind(c.Kind), c.Operator.actor(), c.Operator.Reason)
+		change, err = set(ctx, pool, domain.EffectKind(c.Kind), c.Operator.actor(), c.Operator.Reason)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return cli.PrintJSON(io.Out, map[string]any{"kind": c.Kind, "paused": paused, "changed": changed})
+		return cli.PrintJSON(io.Out, map[string]any{
+			"kind": c.Kind, "paused": paused, "changed": change != outbox.Unchanged, "change": change,
+		})
 	}
-	state := "is going on"
-	if paused {
-		state = "is paused"
-	}
-	if !changed {
-		state += ", as before"
-	}
-	_, err = fmt.Fprintf(io.Out, "%s %s\n", c.Kind, state)
+	_, err = fmt.Fprintf(io.Out, "%s %s\n", c.Kind, said(change, paused))
 	return err
+}
+
+func said(change outbox.PauseChange, paused bool) string {
+	switch change {
+	case outbox.PauseBegun:
+		return "is paused"
+	case outbox.PauseRestated:
+		return "is paused, as before; the reason and who gave it are updated"
+	case outbox.PauseEnded:
+		return "is going on"
+	case outbox.Unchanged:
+		if paused {
+			return "is paused, as before"
+		}
+		return "was not paused"
+	default:
+		return string(change)
+	}
 }
 
 type outboxPausesCommand struct {

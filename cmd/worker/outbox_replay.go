@@ -82,20 +82,20 @@ func (c *outboxReplayCommand) Run(ctx context.Context, io cli.IO) error {
 	if refused != nil {
 		return refused
 	}
-	_, err = fmt.Fprintf(io.Out, "accepted: %s\nbefore  %s, %d attempts\nafter   %s, %d attempts\naudit   %s\n",
-		inWords(answer.Replay.Action), answer.Replay.Before.Status, answer.Replay.Before.Attempts,
+	_, err = fmt.Fprintf(io.Out, "accepted%s\nbefore  %s, %d attempts\nafter   %s, %d attempts\naudit   %s\n",
+		inWords(*answer.Replay), answer.Replay.Before.Status, answer.Replay.Before.Attempts,
 		answer.Replay.After.Status, answer.Replay.After.Attempts, answer.Replay.ActionID)
 	return err
 }
 
-func inWords(a outbox.ReplayAction) string {
-	switch a {
-	case outbox.Requeued:
-		return "a worker carries it out now"
-	case outbox.ReconcileNow:
-		return "the reconciler asks the provider now"
+func inWords(r outbox.ReplayResult) string {
+	switch {
+	case r.Action == outbox.ReconcileNow:
+		return ": the reconciler asks the provider now"
+	case r.Paused:
+		return fmt.Sprintf("; %s is paused, carried out after resume", r.Kind)
 	default:
-		return string(a)
+		return ": a worker carries it out now"
 	}
 }
 
@@ -107,9 +107,12 @@ func (c *outboxReplayCommand) confirm(ctx context.Context, io cli.IO, pool *pgxp
 	if !isTerminal(io.In) {
 		return &outbox.RefusedError{Reason: "nobody can be asked here; say --yes"}
 	}
-	shown, err := outbox.Show(ctx, pool, c.id)
+	shown, err := outbox.Show(ctx, pool, c.id, outbox.DeadAfter)
 	if err != nil {
 		return err
+	}
+	if shown.Effect.ID != c.id {
+		return domain.ErrNotFound // a booking's id: which of its effects to replay is not for us to guess
 	}
 	_, err = fmt.Fprintf(io.Err, "%s of booking %s is %s (%s).\nReplay it? [y/N] ",
 		shown.Effect.Kind, shown.Effect.BookingID, shown.Effect.Status, cli.Printable(shown.Effect.Reason))

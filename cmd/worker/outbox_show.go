@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -14,15 +15,23 @@ import (
 type outboxShowCommand struct {
 	Database cli.Database `kong:"-"`
 
-	ID   string `arg:"" help:"The effect's id; an event's id is the same."`
+	Liveness cli.Liveness `embed:""`
+
+	ID   string `arg:"" help:"An effect's id, or an event's, which is the same; or a booking's, to see its charge and all its other effects."`
 	JSON bool   `name:"json" help:"Print JSON, for scripts."`
 
 	id domain.EffectID
 }
 
+// Help says more than the summary.
+func (*outboxShowCommand) Help() string {
+	return "Exit codes: 0 it is not stuck; 1 it is, or, of a booking, any of its effects; 2 wrong use; 3 could not tell."
+}
+
 // Configure reads the environment and checks the argument.
 func (c *outboxShowCommand) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Database.Configure(getenv, p)
+	c.Liveness.Configure(getenv, p)
 	c.id = checkID(c.ID, p)
 }
 
@@ -30,7 +39,7 @@ func (c *outboxShowCommand) Configure(getenv func(string) string, p *cli.Problem
 func (c *outboxShowCommand) Run(ctx context.Context, io cli.IO) error {
 	var shown outbox.Shown
 	err := once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
-		shown, err = outbox.Show(ctx, pool, c.id)
+		shown, err = outbox.Show(ctx, pool, c.id, c.Liveness.WorkerDeadAfter)
 		return err
 	})
 	if err != nil {
@@ -41,7 +50,11 @@ func (c *outboxShowCommand) Run(ctx context.Context, io cli.IO) error {
 	} else {
 		err = printShown(io, shown)
 	}
-	if err == nil && shown.Effect.Stuck {
+	stuck := shown.Effect.Stuck
+	if shown.Effect.ID != c.id { // a booking was asked for
+		stuck = stuck || slices.ContainsFunc(shown.Others, func(r outbox.Row) bool { return r.Stuck })
+	}
+	if err == nil && stuck {
 		return &cli.ExitError{Code: cli.ExitProblem}
 	}
 	return err

@@ -23,6 +23,7 @@ type runCommand struct {
 	Provider cli.Provider `embed:""`
 	Pool     cli.Pool     `embed:""`
 	Service  cli.Service  `embed:""`
+	Liveness cli.Liveness `embed:""`
 	Protocol protocol     `embed:""`
 	Publish  publishing   `embed:""`
 	Jobs     jobs         `embed:""`
@@ -40,7 +41,8 @@ func (c *runCommand) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Broker.configure(getenv, p)
 	c.Provider.Configure(getenv, p)
 	c.Pool.Configure(getenv, p)
-	c.Protocol.configure(p)
+	c.Liveness.Configure(getenv, p)
+	c.Protocol.configure(getenv, p)
 	c.Publish.configure(p)
 	c.Jobs.configure(c.Provider.StripeTimeout, p)
 }
@@ -70,13 +72,14 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 	waker := outbox.NewWaker(pool, logger)
 	defer waker.Close()
 	engine := payments.New(pool, gateway, waker, payments.Config{
-		Horizon: c.Protocol.ProviderKeyHorizon, MaxSends: c.Protocol.MaxSends, Backoff: c.Protocol.SendBackoff,
+		Horizon: c.Protocol.Sending.ProviderKeyHorizon, MaxSends: c.Protocol.MaxSends, Backoff: c.Protocol.Sending.SendBackoff,
 	}, logger)
 	drain := outbox.NewDrain(pool, stream, outbox.DrainConfig{
 		Timeout: c.Publish.PublishTimeout, FirstBackoff: c.Publish.PublishBackoff, MaxBackoff: c.Publish.PublishMaxBackoff,
 	}, logger)
 	workers, err := outbox.NewWorkers(pool, outbox.WorkersConfig{
 		MaxWorkers: c.Jobs.MaxWorkers, FetchPollInterval: c.Jobs.PollEvery, JobTimeout: c.Jobs.JobTimeout, RescueAfter: c.Jobs.RescueAfter,
+		DeadAfter: c.Liveness.WorkerDeadAfter,
 	}, map[domain.EffectKind]outbox.Handler{
 		domain.EffectCharge: engine.Charge, domain.EffectCancel: engine.Fence, domain.EffectPublish: drain.Work,
 	}, logger)
@@ -89,16 +92,13 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 // work starts the workers, then says that it is ready, and stops in order.
 func (c *runCommand) work(ctx context.Context, pool *pgxpool.Pool, workers *outbox.Workers, logger *slog.Logger) error {
 	if err := workers.Start(ctx); err != nil {
-		return fmt.Errorf("start the workers (is the schema migrated? run: api migrate): %w", err)
+		return c.Database.Explain(fmt.Errorf("start the workers: %w", err))
 	}
-	stopMetrics, err := telemetry.Serve(ctx, c.Service.MetricsAddr, telemetry.Handler(telemetry.NewRegistry(), func(ctx context.Context) error {
-		if pool.Ping(ctx) != nil {
-			return errors.New("the database does not answer")
-		}
-		return nil
-	}), logger)
+	registry := telemetry.NewRegistry()
+	registry.MustRegister(outbox.NewCollector(pool, logger))
+	stopMetrics, err := telemetry.Serve(ctx, c.Service.MetricsAddr, telemetry.Handler(registry, telemetry.DatabaseReady(pool)), logger)
 	if err != nil {
-		return errors.Join(err, workers.Stop(ctx))
+		return &cli.ExitError{Code: cli.ExitUsage, Err: errors.Join(err, workers.Stop(ctx))}
 	}
 	defer stopMetrics()
 	logger.InfoContext(ctx, "ready", "worker_id", workers.ID(), "metrics_addr", c.Service.MetricsAddr)
