@@ -44,11 +44,11 @@ func TestFaults_EverySendHealsWithoutASecondCharge(t *testing.T) {
 					booking, _, _ := b.statuses(id)
 					switch {
 					case operation == "cancel":
-						require.Equal(t, "expired", booking, b.story(id))
+						require.Equal(t, "expired", booking, b.tale(id))
 					case operation == "confirm" && fault == "error_500_before":
-						require.Equal(t, "failed", booking, b.story(id)) // fenced: nobody could know whether it comes yet
+						require.Equal(t, "failed", booking, b.tale(id)) // fenced: nobody could know whether it comes yet
 					default:
-						require.Equal(t, "confirmed", booking, b.story(id))
+						require.Equal(t, "confirmed", booking, b.tale(id))
 					}
 				})
 			}
@@ -96,7 +96,7 @@ func TestCharge_LostDecline(t *testing.T) {
 	p := b.engine()
 	b.work(p, id, domain.EffectCharge)
 	booking, payment, _ := b.statuses(id)
-	require.Equal(t, []any{"held", "declined"}, []any{booking, payment}, b.story(id))
+	require.Equal(t, []any{"held", "declined"}, []any{booking, payment}, b.tale(id))
 	require.Empty(t, b.charges(id))
 }
 
@@ -169,7 +169,7 @@ func TestCharge_DefiniteRefusal(t *testing.T) {
 	p := b.engine()
 	b.work(p, id, domain.EffectCharge)
 	booking, payment, taken := b.statuses(id)
-	require.Equal(t, []any{"failed", "refused", false}, []any{booking, payment, taken}, b.story(id))
+	require.Equal(t, []any{"failed", "refused", false}, []any{booking, payment, taken}, b.tale(id))
 	b.agree(id)
 	view, err := payments.NewViewer(b.db.Pool).View(t.Context(), b.client, id)
 	require.NoError(t, err)

@@ -80,7 +80,7 @@ func TestRace_ExpiryAgainstCharge(t *testing.T) {
 			b.reconcile(p, id)
 			booking, _, _ := b.statuses(id)
 			return booking != "held" && booking != "ending"
-		}, 10*time.Second, 5*time.Millisecond, b.story(id))
+		}, 10*time.Second, 5*time.Millisecond, b.tale(id))
 		b.agree(id)
 	}
 }

@@ -87,7 +87,7 @@ func TestSettle_AnOldObservationIsDropped(t *testing.T) {
 	}
 	watch(slow)
 	_, payment, _ := b.statuses(id)
-	require.Equal(t, "declined", payment, b.story(id))
+	require.Equal(t, "declined", payment, b.tale(id))
 	require.Equal(t, []string{"held", "action_required", "payment_declined"}, b.events(id))
 }
 
@@ -192,14 +192,14 @@ func TestIncident14_ALateJobDoesNothing(t *testing.T) {
 		id := b.book(method)
 		job := outbox.Job{Effect: b.effect(id, domain.EffectCharge)}
 		b.work(b.engine(), id, domain.EffectCharge)
-		before, story := len(b.sim.Journal(0)), b.story(id)
+		before, story := len(b.sim.Journal(0)), b.tale(id).String()
 		for range 3 {
 			verdict, err := b.engine().Charge(b.ctx, job)
 			require.NoError(t, err)
 			require.Zero(t, verdict.After)
 		}
 		require.Len(t, b.sim.Journal(0), before, method)
-		require.JSONEq(t, story, b.story(id), method)
+		require.JSONEq(t, story, b.tale(id).String(), method)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestFence_ProcessingIsWaitedFor(t *testing.T) {
 	p := b.engine()
 	b.work(p, id, domain.EffectCharge)
 	_, payment, _ := b.statuses(id)
-	require.Equal(t, "processing", payment, b.story(id))
+	require.Equal(t, "processing", payment, b.tale(id))
 	b.expire(id)
 	worked, err := p.SweepHold(b.ctx)
 	require.NoError(t, err)
@@ -249,7 +249,7 @@ func TestCharge_ALateErrorOverwritesNothing(t *testing.T) {
 	}
 	b.work(b.engineOn(gateway), id, domain.EffectCharge)
 	_, payment, _ := b.statuses(id)
-	require.Equal(t, "requires_action", payment, b.story(id))
+	require.Equal(t, "requires_action", payment, b.tale(id))
 	var watched bool
 	b.scan(`SELECT watch_at IS NOT NULL FROM payments WHERE booking_id = $1`, &watched, id)
 	require.True(t, watched)
@@ -267,7 +267,7 @@ func TestWatch_ProcessingIsFollowed(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, worked)
 	_, payment, _ := b.statuses(id)
-	require.Equal(t, "processing", payment, b.story(id))
+	require.Equal(t, "processing", payment, b.tale(id))
 	_, err = b.sim.Act(stripesim.Action{Action: "authenticate", PaymentIntent: b.intent(id)})
 	require.NoError(t, err)
 	b.watch()
@@ -289,7 +289,7 @@ func TestResolve_StoredErrorsAreSpaced(t *testing.T) {
 		_, err := b.reconciler(p).Once(b.ctx)
 		require.NoError(t, err)
 	}
-	require.LessOrEqual(t, b.sent("payment_intents.create"), 3, b.story(id))
+	require.LessOrEqual(t, b.sent("payment_intents.create"), 3, b.tale(id))
 	b.sim.ClearFaults()
 	b.exec(`UPDATE outbox SET due_at = clock_timestamp() WHERE booking_id = $1`, id)
 	b.reconcile(p, id)
@@ -308,6 +308,6 @@ func TestResolve_ARefusalAfterALostCreate(t *testing.T) {
 	b.work(p, id, domain.EffectCharge)
 	b.reconcile(p, id)
 	booking, payment, taken := b.statuses(id)
-	require.Equal(t, []any{"failed", "refused", false}, []any{booking, payment, taken}, b.story(id))
+	require.Equal(t, []any{"failed", "refused", false}, []any{booking, payment, taken}, b.tale(id))
 	b.agree(id)
 }

@@ -66,7 +66,7 @@ func TestWatch_LateSuccessIsFound(t *testing.T) {
 	b.work(p, id, domain.EffectCharge)
 	b.reconcile(p, id)
 	booking, payment, taken := b.statuses(id)
-	require.Equal(t, []any{"failed", "canceled", false}, []any{booking, payment, taken}, b.story(id))
+	require.Equal(t, []any{"failed", "canceled", false}, []any{booking, payment, taken}, b.tale(id))
 	var intent string
 	b.scan(`SELECT provider_intent_id FROM payments WHERE booking_id = $1`, &intent, id)
 	_, err := b.sim.Act(stripesim.Action{Action: "roll_forward", PaymentIntent: intent})
@@ -75,7 +75,7 @@ func TestWatch_LateSuccessIsFound(t *testing.T) {
 	b.watch()
 	b.watch()
 	booking, payment, _ = b.statuses(id)
-	require.Equal(t, []any{"failed", "succeeded"}, []any{booking, payment}, b.story(id))
+	require.Equal(t, []any{"failed", "succeeded"}, []any{booking, payment}, b.tale(id))
 	var parked int
 	b.scan(`SELECT count(*) FROM outbox WHERE booking_id = $1 AND kind = 'refund' AND status = 'parked'`, &parked, id)
 	require.Equal(t, 1, parked)
@@ -116,7 +116,7 @@ func TestWatch_AuthenticationIsNoticed(t *testing.T) {
 	p := b.engine()
 	b.work(p, id, domain.EffectCharge)
 	booking, payment, _ := b.statuses(id)
-	require.Equal(t, []any{"held", "requires_action"}, []any{booking, payment}, b.story(id))
+	require.Equal(t, []any{"held", "requires_action"}, []any{booking, payment}, b.tale(id))
 	var intent string
 	b.scan(`SELECT provider_intent_id FROM payments WHERE booking_id = $1`, &intent, id)
 	_, err := b.sim.Act(stripesim.Action{Action: "authenticate", PaymentIntent: intent})
