@@ -165,6 +165,10 @@ func TestAccept_SlotLockTimeout(t *testing.T) {
 	impatient := bookings.New(b.pool, b, bookings.Config{Budget: 700 * time.Millisecond})
 	_, err = impatient.Accept(b.ctx, b.client, "key", request(id, 0))
 	require.ErrorIs(t, err, domain.ErrBusy)
+	// The statement that was given up may still wait, and would commit if the slot came free now: busy promises nothing.
+	require.Eventually(t, func() bool {
+		return b.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0
+	}, 10*time.Second, 10*time.Millisecond)
 	require.NoError(t, tx.Rollback(b.ctx))
 	require.Equal(t, each(0, 0), b.rows())
 	answer, err := impatient.Accept(b.ctx, b.client, "key", request(id, 0))
