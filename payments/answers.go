@@ -11,10 +11,11 @@ import (
 	"holdfast/outbox"
 )
 
-// settleCreate brings home the answer to a create. No money can have moved: an unconfirmed intent takes none.
-func (p *Payments) settleCreate(ctx context.Context, e outbox.Effect, r role, s send, out Outcome) (progress, error) {
-	var at progress
-	var moved domain.Move
+// bringHome saves what is known of a send and settles what it means, in one transaction under the booking's lock.
+func (p *Payments) bringHome(
+	ctx context.Context, e outbox.Effect, s send, out Outcome, settle func(tx pgx.Tx, d dossier) (decision, error),
+) (progress, error) {
+	var settled decision
 	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
 		d, err := lock(ctx, tx, e.BookingID)
 		if err != nil {
@@ -23,52 +24,57 @@ func (p *Payments) settleCreate(ctx context.Context, e outbox.Effect, r role, s 
 		if err := save(ctx, tx, d, s, out); err != nil {
 			return err
 		}
-		switch {
-		case out.Class == Executed:
-			at, err = p.created(ctx, tx, d, e, r, *out.Intent)
-		case s.sends == 1 && (out.Class == Rejected || out.Class == Declined || out.Class == KnownState):
-			at, moved, err = p.refused(ctx, tx, d, r, s, out)
-		case out.Class == Unknown && out.Stored, out.Class == KeyMismatch, out.Class == Rejected, out.Class == Declined, out.Class == KnownState:
-			var doubt decision
-			doubt, err = p.handOver(ctx, tx, d, e, r, s.version, "create: "+out.Detail)
-			at, moved = doubt.at, doubt.move
-		default:
-			at, err = p.later(ctx, tx, e, s, out)
-		}
+		settled, err = settle(tx, d)
 		return err
 	})
 	if err != nil {
 		return progress{}, err
 	}
-	p.woken(moved)
-	return at, nil
+	p.woken(settled.move)
+	return settled.at, nil
+}
+
+// settleCreate brings home the answer to a create. No money can have moved: an unconfirmed intent takes none.
+func (p *Payments) settleCreate(ctx context.Context, e outbox.Effect, r role, s send, out Outcome) (progress, error) {
+	return p.bringHome(ctx, e, s, out, func(tx pgx.Tx, d dossier) (decision, error) {
+		switch {
+		case out.Class == Executed:
+			return p.created(ctx, tx, d, e, r, *out.Intent)
+		case s.sends == 1 && (out.Class == Rejected || out.Class == Declined || out.Class == KnownState):
+			return p.refused(ctx, tx, d, r, s, out)
+		case out.Class == Unknown && out.Stored, out.Class == KeyMismatch, out.Class == Rejected, out.Class == Declined, out.Class == KnownState:
+			return p.handOver(ctx, tx, d, e, r, s.version, "create: "+out.Detail)
+		default:
+			return p.later(ctx, tx, e, s, out)
+		}
+	})
 }
 
 // created commits the id of the new intent. From then on every question about the money is a read by that id.
-func (p *Payments) created(ctx context.Context, tx pgx.Tx, d dossier, e outbox.Effect, r role, i Intent) (progress, error) {
+func (p *Payments) created(ctx context.Context, tx pgx.Tx, d dossier, e outbox.Effect, r role, i Intent) (decision, error) {
 	if err := p.verify(d, i); err != nil {
 		p.logger.ErrorContext(ctx, "a charge is parked: the intent is not what was asked for", "booking_id", e.BookingID, "payment_id", d.id(), "intent_id", i.ID)
-		return progress{}, errors.Join(outbox.Park(ctx, tx, e.ID, err.Error()), r.done(ctx, tx))
+		return decision{}, errors.Join(outbox.Park(ctx, tx, e.ID, err.Error()), r.done(ctx, tx))
 	}
 	ours, err := adopt(ctx, tx, d, i)
 	if err != nil {
-		return progress{}, err
+		return decision{}, err
 	}
 	if !ours {
 		p.logger.WarnContext(ctx, "an intent was made for a booking that had moved on; it is unconfirmed and takes no money",
 			"booking_id", e.BookingID, "payment_id", d.id(), "intent_id", i.ID)
 	}
-	return progress{again: true}, nil // the next step confirms it, or finds that nothing is left to do
+	return decision{at: progress{again: true}}, nil // the next step confirms it, or finds that nothing is left to do
 }
 
 // refused settles a definite refusal of the first and only send of a key. If the effect was meanwhile carried on by
 // somebody else, the refusal is stale and the next step looks again.
-func (p *Payments) refused(ctx context.Context, tx pgx.Tx, d dossier, r role, s send, out Outcome) (progress, domain.Move, error) {
+func (p *Payments) refused(ctx context.Context, tx pgx.Tx, d dossier, r role, s send, out Outcome) (decision, error) {
 	m, err := p.settle(ctx, tx, d, domain.Observation{Fact: domain.FactRefused, Version: s.version}, seen(out))
 	if err != nil || m.Stale {
-		return progress{again: m.Stale}, m, err
+		return decision{at: progress{again: m.Stale}}, err
 	}
-	return progress{}, m, r.done(ctx, tx)
+	return decision{move: m}, r.done(ctx, tx)
 }
 
 // seen is the intent that an answer shows, or the refusal in its place.
@@ -80,9 +86,9 @@ func seen(out Outcome) *Intent {
 }
 
 // later leaves the effect with its key for another send, or another reader.
-func (p *Payments) later(ctx context.Context, tx pgx.Tx, e outbox.Effect, s send, out Outcome) (progress, error) {
+func (p *Payments) later(ctx context.Context, tx pgx.Tx, e outbox.Effect, s send, out Outcome) (decision, error) {
 	wait := p.backoff(s.attempts)
-	return progress{after: wait}, outbox.Note(ctx, tx, e.ID, string(s.call.Operation)+": "+out.Detail, wait)
+	return decision{at: progress{after: wait}}, outbox.Note(ctx, tx, e.ID, string(s.call.Operation)+": "+out.Detail, wait)
 }
 
 // settleConfirm brings home the answer to a confirm, the one send that takes money.
@@ -91,45 +97,24 @@ func (p *Payments) settleConfirm(ctx context.Context, e outbox.Effect, r role, s
 	if err != nil && !errors.Is(err, errUnread) {
 		return progress{}, err
 	}
-	var at progress
-	var moved domain.Move
-	err = postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		d, err := lock(ctx, tx, e.BookingID)
-		if err != nil {
-			return err
-		}
-		if err := save(ctx, tx, d, s, out); err != nil {
-			return err
-		}
+	return p.bringHome(ctx, e, s, out, func(tx pgx.Tx, d dossier) (decision, error) {
 		switch {
 		case fact != domain.FactNothing:
-			moved, err = p.settle(ctx, tx, d, domain.Observation{Fact: fact, Version: s.version}, seen(out))
-			if err != nil || moved.Stale {
-				at.look = moved.Stale
-				return err
+			m, err := p.settle(ctx, tx, d, domain.Observation{Fact: fact, Version: s.version}, seen(out))
+			if err != nil || m.Stale {
+				return decision{at: progress{look: m.Stale}}, err
 			}
-			return r.done(ctx, tx)
+			return decision{move: m}, r.done(ctx, tx)
 		case out.Class == Executed, out.Class == Declined, out.Class == KnownState:
-			at.look = true // it ran, but the answer is a snapshot, or a state that says nothing
-			return nil
+			return decision{at: progress{look: true}}, nil // it ran, but the answer is a snapshot, or a state that says nothing
 		case out.Class == Rejected && s.sends == 1:
-			at, moved, err = p.refused(ctx, tx, d, r, s, out)
-			return err
+			return p.refused(ctx, tx, d, r, s, out)
 		case out.Class == Unknown && out.Stored, out.Class == KeyMismatch, out.Class == Rejected:
-			var doubt decision
-			doubt, err = p.handOver(ctx, tx, d, e, r, s.version, "confirm: "+out.Detail)
-			at, moved = doubt.at, doubt.move
-			return err
+			return p.handOver(ctx, tx, d, e, r, s.version, "confirm: "+out.Detail)
 		default:
-			at, err = p.later(ctx, tx, e, s, out)
-			return err
+			return p.later(ctx, tx, e, s, out)
 		}
 	})
-	if err != nil {
-		return progress{}, err
-	}
-	p.woken(moved)
-	return at, nil
 }
 
 // factOfConfirm says what the answer to a confirm proves by itself.

@@ -126,28 +126,11 @@ func (p *Payments) settleCancel(ctx context.Context, e outbox.Effect, r role, s 
 			return progress{}, err
 		}
 	}
-	var at progress
-	var moved domain.Move
-	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		d, err := lock(ctx, tx, e.BookingID)
-		if err != nil {
-			return err
-		}
-		if err := save(ctx, tx, d, s, out); err != nil {
-			return err
-		}
+	return p.bringHome(ctx, e, s, out, func(tx pgx.Tx, d dossier) (decision, error) {
 		if fact == domain.FactNothing {
-			at, err = p.later(ctx, tx, e, s, out)
-			return err
+			return p.later(ctx, tx, e, s, out)
 		}
-		if moved, err = p.settle(ctx, tx, d, domain.Observation{Fact: fact, Version: s.version}, out.Intent); err != nil {
-			return err
-		}
-		return r.done(ctx, tx)
+		m, err := p.settle(ctx, tx, d, domain.Observation{Fact: fact, Version: s.version}, out.Intent)
+		return decision{move: m}, errors.Join(err, r.done(ctx, tx))
 	})
-	if err != nil {
-		return progress{}, err
-	}
-	p.woken(moved)
-	return at, nil
 }
