@@ -23,6 +23,10 @@ test: ## every test, race detector on, against real PostgreSQL, JetStream and HT
 	go run ./internal/testdb/cmd/withdb -- $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- \
 		-race -shuffle=on -parallel 8 -timeout 10m $(TESTFLAGS) ./...
 
+.PHONY: model
+model: ## check the protocol's model with spin: every property, and every planted bug found (MODEL=full: larger)
+	docs/model/check
+
 .PHONY: lint
 lint: ## golangci-lint: the house style, and the directions in which packages may import
 	$(TOOL) golangci-lint run ./...
@@ -45,3 +49,7 @@ verify: ## go.mod, formatting and golden files are what the code says: no diff i
 	$(TOOL) golangci-lint fmt --diff ./...
 	go vet ./...
 	go test ./outbox -run Golden
+
+.PHONY: mutants
+mutants: ## plant known bugs one at a time, and see each killed by its test
+	go run ./internal/e2e/mutants

@@ -156,9 +156,9 @@ func TestHorizon_UnconfirmedIsFenced(t *testing.T) {
 	before := b.sent("payment_intents.confirm")
 	b.reconcile(p, id)
 	b.agree(id)
+	require.Equal(t, before, b.sent("payment_intents.confirm"), "a confirm was sent past its horizon")
 	booking, _, _ := b.statuses(id)
 	require.Equal(t, "failed", booking)
-	require.Equal(t, before, b.sent("payment_intents.confirm"), "a confirm was sent past its horizon")
 }
 
 // A definite refusal of the create frees the slot at once, and nothing retries (G4, G5).
