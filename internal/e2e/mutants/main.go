@@ -95,7 +95,7 @@ func copyTree(ctx context.Context) (string, error) {
 		if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
 			return "", err
 		}
-		if err := os.WriteFile(target, content, 0o600); err != nil {
+		if err := os.WriteFile(target, content, 0o600); err != nil { //nolint:gosec // below a directory of our own
 			return "", err
 		}
 	}
