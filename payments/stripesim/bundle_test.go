@@ -16,7 +16,8 @@ import (
 	"holdfast/payments/stripesim"
 )
 
-// testBundle is one simulator on its own port, and a client that never retries and never reuses a connection.
+// testBundle is one simulator on its own port, and a client that never retries and never reuses a connection. All that passes
+// between the two is held against Stripe's own description.
 type testBundle struct {
 	*stripesim.Server
 	client *http.Client
@@ -35,7 +36,9 @@ func setup(t *testing.T, configure ...func(*stripesim.Config)) *testBundle {
 		require.NoError(t, server.Close())
 		transport.CloseIdleConnections()
 	})
-	return &testBundle{server, &http.Client{Transport: transport}}
+	b := &testBundle{Server: server}
+	b.client = &http.Client{Transport: b.inspect(t, transport)}
+	return b
 }
 
 // response is an answer taken apart.

@@ -212,8 +212,9 @@ func TestTheDialTrap(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.create(t, "pm_card_visa")
-	b.client = &http.Client{Transport: &http.Transport{}} // keeps connections
-	t.Cleanup(b.client.CloseIdleConnections)
+	transport := &http.Transport{} // keeps connections
+	t.Cleanup(transport.CloseIdleConnections)
+	b.client = &http.Client{Transport: b.inspect(t, transport)}
 	b.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "reset_after_reused", CloseListenerMS: 1500})
 
 	require.Equal(t, "requires_confirmation", b.status(t, id)) // the connection is now a used one

@@ -2,47 +2,175 @@ package stripesim_test
 
 import (
 	"encoding/json"
-	"os"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/payments/stripesim"
 )
 
-// The fields of each object in Stripe's published description of this API version: an object has all that are required, and none
-// that version does not know.
-func TestShapesAreThoseOfTheVersion(t *testing.T) {
-	t.Parallel()
-	raw, err := os.ReadFile("testdata/fields_2023-10-16.json")
-	require.NoError(t, err)
-	var schemas map[string]struct{ Required, Known []string }
-	require.NoError(t, json.Unmarshal(raw, &schemas))
+// seen is what a test has been shown: kinds and states of objects, wherever in an answer they stand, and types of errors.
+type seen map[string]bool
 
+func (s seen) look(value any) {
+	switch value := value.(type) {
+	case []any:
+		for _, item := range value {
+			s.look(item)
+		}
+	case map[string]any:
+		kind, _ := value["object"].(string)
+		status, _ := value["status"].(string)
+		s[strings.Trim(kind+" "+status, " ")] = true
+		for _, inner := range value {
+			s.look(inner)
+		}
+	}
+	delete(s, "")
+}
+
+// Every object in every state, alone, in a list, in an error, in an event and expanded. The bundle's transport compares each answer
+// with the description; what is shown here is that nothing has been left out.
+func TestEveryShapeIsStripes(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
-	check := func(r response) {
+	shown := seen{}
+	show := func(r response) response {
 		t.Helper()
 		require.NoError(t, r.err)
-		name, _ := r.body["object"].(string)
-		require.Contains(t, schemas, name, r.raw)
-		for _, field := range schemas[name].Required {
-			require.Contains(t, r.body, field, name)
-		}
-		for field := range r.body {
-			require.Contains(t, schemas[name].Known, field, name)
-		}
+		shown.look(r.body)
+		return r
 	}
-	for _, method := range []string{"pm_card_visa", "pm_card_chargeDeclined", "pm_card_threeDSecure2Required", "pm_sim_processing"} {
-		id := b.create(t, method)
-		before := b.get(t, "/v1/payment_intents/"+id)
-		b.confirm(t, id, "confirm-"+id)
-		check(before)
-		check(b.get(t, "/v1/payment_intents/"+id))
-		used, _ := before.body["payment_method"].(string)
-		check(b.get(t, "/v1/payment_methods/"+used))
+	const manual = "&capture_method=manual"
+	for name, steps := range map[string]struct {
+		method, create, confirm string
+		after                   func(id string)
+	}{
+		"charged":       {method: "pm_card_visa"},
+		"customer":      {method: "pm_card_amex", create: "&customer=cus_1&receipt_email=a@example.com&setup_future_usage=off_session"},
+		"described":     {method: "pm_card_mastercard", create: "&description=d&statement_descriptor_suffix=ABC&transfer_group=g"},
+		"automatic":     {method: "pm_card_visa", create: "&automatic_payment_methods[enabled]=true", confirm: "return_url=https://x.test"},
+		"no method":     {},
+		"declined":      {method: "pm_card_chargeDeclined"},
+		"expired":       {method: "pm_card_chargeDeclinedExpiredCard"},
+		"blocked":       {method: "pm_card_radarBlock"},
+		"off session":   {method: "pm_card_authenticationRequired", confirm: "off_session=true"},
+		"action":        {method: "pm_card_threeDSecure2Required"},
+		"redirect":      {method: "pm_card_threeDSecure2Required", confirm: "return_url=https://x.test"},
+		"authenticated": {method: "pm_card_threeDSecure2Required", after: b.acts(t, "authenticate")},
+		"not passed":    {method: "pm_card_threeDSecure2Required", after: b.acts(t, "fail_authentication")},
+		"processing":    {method: "pm_sim_processing"},
+		"processed":     {method: "pm_sim_processing", after: b.acts(t, "settle_processing")},
+		"authorised":    {method: "pm_card_visa", create: manual},
+		"captured":      {method: "pm_card_visa", create: manual, after: func(id string) { show(b.post(t, intentPath(id, "capture"), id+"c", "")) }},
+		"part captured": {method: "pm_card_visa", create: manual, after: func(id string) { show(b.post(t, intentPath(id, "capture"), id+"c", "amount_to_capture=900")) }},
+		"released":      {method: "pm_card_visa", create: manual, after: func(id string) { show(b.post(t, intentPath(id, "cancel"), id+"x", "")) }},
+		"canceled": {after: func(id string) {
+			show(b.post(t, intentPath(id, "cancel"), id+"x", "cancellation_reason=requested_by_customer"))
+		}},
+		"the other card": {method: "pm_card_chargeDeclined", after: func(id string) { show(b.post(t, intentPath(id, ""), id+"u", "payment_method=pm_card_visa")) }},
+	} {
+		form := "amount=2000&currency=eur&metadata[case]=" + strings.ReplaceAll(name, " ", "+") + steps.create
+		if !strings.Contains(form, "automatic_payment_methods") {
+			form += "&payment_method_types[]=card"
+		}
+		if steps.method != "" {
+			form += "&payment_method=" + steps.method
+		}
+		created := show(b.post(t, "/v1/payment_intents", name, form))
+		require.Equal(t, http.StatusOK, created.status, created.raw)
+		id := created.id()
+		if method, _ := created.body["payment_method"].(string); method != "" {
+			show(b.get(t, "/v1/payment_methods/"+method))
+		}
+		show(b.get(t, intentPath(id, "")))
+		show(b.post(t, intentPath(id, "confirm"), id, steps.confirm))
+		show(b.get(t, intentPath(id, "")))
+		if steps.after != nil {
+			steps.after(id)
+		}
+		show(b.post(t, intentPath(id, "confirm"), id+"again", "expand[]=latest_charge"))
+		show(b.get(t, intentPath(id, "")+"?expand[]=latest_charge&expand[]=payment_method"))
+		show(b.get(t, "/v1/charges?payment_intent="+id+"&expand[]=data.payment_intent"))
 	}
+	show(b.get(t, "/v1/payment_intents?limit=100&expand[]=data.latest_charge&expand[]=data.payment_method"))
+	show(b.get(t, "/v1/payment_intents?limit=1&created[gte]=1"))
+	show(b.get(t, "/v1/account"))
 	for _, ch := range b.Ledger().Charges {
-		check(b.get(t, "/v1/charges/"+ch.ID))
+		show(b.get(t, "/v1/charges/"+ch.ID+"?expand[]=payment_intent"))
 	}
-	for _, id := range ids(b.get(t, "/v1/events?limit=100")) {
-		check(b.get(t, "/v1/events/"+id))
+	for _, id := range ids(show(b.get(t, "/v1/events?limit=100"))) {
+		show(b.get(t, "/v1/events/"+id))
 	}
+	require.Equal(t, []string{
+		"account", "charge failed", "charge pending", "charge succeeded", "event", "list", "payment_intent canceled",
+		"payment_intent processing", "payment_intent requires_action", "payment_intent requires_capture",
+		"payment_intent requires_confirmation", "payment_intent requires_payment_method", "payment_intent succeeded", "payment_method",
+	}, slices.Sorted(maps.Keys(shown)))
+}
+
+func intentPath(id, act string) string {
+	return strings.TrimSuffix("/v1/payment_intents/"+id+"/"+act, "/")
+}
+
+func (b *testBundle) acts(t *testing.T, action string) func(id string) {
+	t.Helper()
+	return func(id string) {
+		t.Helper()
+		_, err := b.Act(stripesim.Action{Action: action, PaymentIntent: id})
+		require.NoError(t, err)
+	}
+}
+
+// What the description is there to find, it finds.
+func TestAWrongShapeIsFound(t *testing.T) {
+	t.Parallel()
+	against, err := theOfficial()
+	require.NoError(t, err)
+	b := setup(t)
+	id := b.create(t, "pm_card_chargeDeclined")
+	declined := b.confirm(t, id, "k")
+	intent := b.get(t, intentPath(id, ""))
+	events := b.get(t, "/v1/events")
+	cases := map[string]struct {
+		r          response
+		path       string
+		old, wrong string
+	}{
+		"a status that is none":       {intent, intentPath(id, ""), `"requires_payment_method"`, `"failed"`},
+		"a field that is missing":     {intent, intentPath(id, ""), `"currency": "eur",`, ``},
+		"a field that is unknown":     {intent, intentPath(id, ""), `"currency": "eur"`, `"currency": "eur", "charges": []`},
+		"a text for a number":         {intent, intentPath(id, ""), `"amount": 2000`, `"amount": "2000"`},
+		"a null that may not be":      {intent, intentPath(id, ""), `"metadata": {`, `"metadata": null, "was": {`},
+		"deep in the last error":      {intent, intentPath(id, ""), `"funding": "credit"`, `"funding": 7`},
+		"an error's type":             {declined, intentPath(id, "confirm"), `"card_error"`, `"rate_limit_error"`},
+		"an intent inside an error":   {declined, intentPath(id, "confirm"), `"requires_payment_method"`, `"failed"`},
+		"a snapshot inside an event":  {events, "/v1/events", `"network_status"`, `"network"`},
+		"an event's own field":        {events, "/v1/events", `"pending_webhooks": 0`, `"pending_webhooks": null`},
+		"another object than desired": {events, "/v1/account", `"list"`, `"list"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spoiled := strings.Replace(tc.r.raw, tc.old, tc.wrong, 1)
+			require.True(t, tc.old == tc.wrong || spoiled != tc.r.raw, tc.r.raw)
+			require.True(t, json.Valid([]byte(spoiled)))
+			method := http.MethodGet
+			if strings.HasSuffix(tc.path, "/confirm") {
+				method = http.MethodPost
+			}
+			require.Error(t, against.response(method, tc.path, tc.r.status, []byte(spoiled)))
+		})
+	}
+	t.Run("a parameter that Stripe does not have", func(t *testing.T) {
+		t.Parallel()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://x/v1/payment_intents", strings.NewReader(cardIntent+"&colour=red"))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		require.ErrorContains(t, against.request(r), "additional properties")
+	})
 }

@@ -1,0 +1,155 @@
+package stripe
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/stripe/stripe-mock/embedded"
+	"github.com/stripe/stripe-mock/server"
+
+	"holdfast/domain"
+	"holdfast/payments"
+	"holdfast/payments/stripesim"
+)
+
+// officialGate is Stripe's own mock server, with the description of the version that the SDK pins: 200 to a request that this
+// version has, with parameters that it takes. It knows no state, no ids and no keys. It prints what it is asked.
+func officialGate(t *testing.T) http.Handler {
+	t.Helper()
+	var description, paths map[string]json.RawMessage // without the other paths, which take seconds
+	require.NoError(t, json.Unmarshal(embedded.OpenAPISpec, &description))
+	require.NoError(t, json.Unmarshal(description["paths"], &paths))
+	maps.DeleteFunc(paths, func(path string, _ json.RawMessage) bool {
+		return !strings.HasPrefix(path, "/v1/payment_intents") && !strings.HasPrefix(path, "/v1/charges")
+	})
+	description["paths"], _ = json.Marshal(paths)
+	part, err := json.Marshal(description)
+	require.NoError(t, err)
+	spec, err := server.LoadSpec(part, "")
+	require.NoError(t, err)
+	fixtures, err := server.LoadFixtures(embedded.OpenAPIFixtures, "")
+	require.NoError(t, err)
+	mock, err := server.NewStubServer(fixtures, spec, true, false)
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", mock.HandleRequest)
+	return &server.DoubleSlashFixHandler{Mux: mux}
+}
+
+// gated passes every request to the gate first, and then to the simulator, which answers.
+type gated struct {
+	gate http.Handler
+	sim  *stripesim.Simulator
+
+	mu      sync.Mutex
+	refused []string
+}
+
+func (g *gated) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	again := r.Clone(r.Context())
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	again.Body = io.NopCloser(strings.NewReader(string(body)))
+	g.mu.Lock()
+	verdict := httptest.NewRecorder()
+	g.gate.ServeHTTP(verdict, again)
+	if verdict.Code != http.StatusOK {
+		g.refused = append(g.refused, r.Method+" "+r.URL.String()+" "+string(body)+": "+verdict.Body.String())
+	}
+	g.mu.Unlock()
+	g.sim.ServeHTTP(rw, r)
+}
+
+func newGated(t *testing.T) (*gated, *Gateway) {
+	t.Helper()
+	provider := &gated{gate: officialGate(t), sim: stripesim.New(stripesim.Config{})}
+	front := httptest.NewServer(provider)
+	t.Cleanup(front.Close)
+	t.Cleanup(provider.sim.Close)
+	return provider, gatewayTo(t, front.URL, func(c *Config) { c.APIKey = "sk_test_123" })
+}
+
+// TestEveryRequestPassesTheOfficialGate: each kind of request that this package makes is one of Stripe's, of the pinned version.
+func TestEveryRequestPassesTheOfficialGate(t *testing.T) {
+	t.Parallel()
+	provider, g := newGated(t)
+	began := time.Now()
+	const cards = 104 // more than fit on a page, so that a cursor is sent
+	var last string
+	for i := range cards {
+		c := frozenCharge()
+		c.PaymentID = domain.NewID[domain.PaymentID]()
+		switch i {
+		case 0: // charged
+		case 1:
+			c.PaymentMethod = "pm_card_chargeDeclined"
+		case 2:
+			c.Total = domain.Money{Amount: 4200, Currency: "JPY"}
+		case 3:
+			c.PaymentMethod = "pm_card_threeDSecure2Required"
+		}
+		send := func(op domain.Operation, intent string) payments.Outcome {
+			return g.Send(t.Context(), payments.Call{
+				Operation: op, IntentID: intent, Key: domain.ProviderKey(c.PaymentID, op, 1), Params: g.Freeze(op, c),
+			})
+		}
+		created := send(domain.OpCreate, "")
+		require.Equal(t, payments.Executed, created.Class, created.Detail)
+		last = created.Intent.ID
+		if i > 3 {
+			continue
+		}
+		confirmed := send(domain.OpConfirm, last)
+		require.Contains(t, []payments.Class{payments.Executed, payments.Declined}, confirmed.Class, confirmed.Detail)
+		send(domain.OpCancel, last)
+		_, err := g.Intent(t.Context(), last)
+		require.NoError(t, err)
+		_, err = g.Charges(t.Context(), last)
+		require.NoError(t, err)
+	}
+	intents, err := g.IntentsCreated(t.Context(), began.Add(-time.Minute), time.Now().Add(time.Minute))
+	require.NoError(t, err)
+	require.Len(t, intents, cards)
+
+	require.Empty(t, provider.refused)
+	asked := map[string]int{}
+	for _, e := range provider.sim.Journal(0) {
+		asked[e.Operation]++
+	}
+	require.Equal(t, map[string]int{
+		"payment_intents.create": cards, "payment_intents.confirm": 4, "payment_intents.cancel": 4, "payment_intents.retrieve": 4,
+		"charges.list": 4, "payment_intents.list": 2,
+	}, asked)
+}
+
+// TestTheGateIsShut to what this version of the API does not have.
+func TestTheGateIsShut(t *testing.T) {
+	t.Parallel()
+	provider, g := newGated(t)
+	params := g.Freeze(domain.OpCreate, frozenCharge())
+	wrong := map[string]payments.Params{
+		"additional properties": {"colour": "red"},
+		"invalid value":         {"capture_method": "never"},
+		"amount":                {"amount": "a lot"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(wrong)) {
+		spoiled := maps.Clone(params)
+		maps.Copy(spoiled, wrong[name])
+		call := confirm()
+		call.Operation, call.IntentID, call.Params = domain.OpCreate, "", spoiled
+		g.Send(t.Context(), call)
+	}
+	require.Len(t, provider.refused, len(wrong), provider.refused)
+}
