@@ -53,3 +53,7 @@ verify: ## go.mod, formatting and golden files are what the code says: no diff i
 .PHONY: mutants
 mutants: ## plant known bugs one at a time, and see each killed by its test
 	go run ./internal/e2e/mutants
+
+.PHONY: bench
+bench: ## measure accepting a booking and its pick-up, in about six minutes; BENCH_ROUNDS, BENCH_SECONDS shorten it
+	go run ./internal/e2e/bench

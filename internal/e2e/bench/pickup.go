@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"holdfast/domain"
+	"holdfast/internal/bookings"
+	"holdfast/outbox"
+	"holdfast/payments/stripesim"
+)
+
+const (
+	pickupRate    = 200 // bookings a second
+	pickupSeconds = 5   // for each second of another measurement
+	warmUp        = pickupRate
+	drainLimit    = time.Minute
+)
+
+// latency is how long after a booking was made something happened, in milliseconds.
+type latency struct {
+	P50 float64 `json:"p50_ms"`
+	P99 float64 `json:"p99_ms"`
+}
+
+// pickupSample is one round's.
+type pickupSample struct {
+	Round       int     `json:"round"`
+	Bookings    int     `json:"bookings"`
+	Rate        float64 `json:"rate"`
+	Charge      latency `json:"charge"` // until the charge's first send to the provider was recorded
+	Event       latency `json:"event"`  // until the stream had acknowledged the confirmed event
+	Calibration float64 `json:"calibration"`
+}
+
+// pickup books at a fixed rate, whatever the answers take, while a worker of its own carries the effects out.
+func (m *measurer) pickup(ctx context.Context) (err error) {
+	broker, err := startNATS(m.bed.dir)
+	if err != nil {
+		return err
+	}
+	defer broker.WaitForShutdown()
+	defer broker.Shutdown()
+	provider, err := stripesim.Start(ctx, "127.0.0.1:0", stripesim.Config{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, provider.Close()) }()
+	worker, err := m.bed.start(ctx, "worker", []string{"run"}, func(address string) []string {
+		return []string{
+			"DATABASE_URL=" + m.bed.server.DSN(pickupDB), "NATS_URL=" + broker.ClientURL(), "METRICS_ADDR=" + address,
+			"STRIPE_API_BASE=" + provider.URL, "STRIPE_API_KEY=sk_test_bench", "LOG_LEVEL=warn",
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, worker.stop()) }()
+	pool, err := m.bed.open(ctx, pickupDB, poolSize)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	waker := outbox.NewWaker(pool, slog.New(slog.DiscardHandler)) //nolint:contextcheck // it lives until Close
+	defer waker.Close()
+	service := bookings.New(pool, waker, bookings.Config{})
+
+	if _, err := m.bed.steady(ctx, service, domain.NewID[domain.ClientID](), warmUp); err != nil {
+		return err
+	}
+	client, n := domain.NewID[domain.ClientID](), pickupRate*pickupSeconds*m.seconds
+	s := pickupSample{Round: m.round, Bookings: n, Calibration: calibrate()}
+	took, err := m.bed.steady(ctx, service, client, n)
+	if err != nil {
+		return err
+	}
+	s.Rate = float64(n) / took.Seconds()
+	err = until(ctx, drainLimit, "every booking is confirmed and told", func() (bool, error) {
+		var told int
+		err := pool.QueryRow(ctx, `
+			SELECT count(*) FROM bookings b JOIN outbox o ON o.booking_id = b.id
+			 WHERE b.client_id = $1 AND o.event_type = 'confirmed' AND o.status = 'done'`, client.UUID).Scan(&told)
+		return told == n, err
+	})
+	if err != nil {
+		return err
+	}
+	var counted int
+	err = pool.QueryRow(ctx, `
+		WITH story AS (
+			SELECT extract(epoch FROM (SELECT min(c.first_sent_at) FROM provider_calls c WHERE c.payment_id = p.id) - b.created_at) * 1000 AS charge,
+			       extract(epoch FROM o.finished_at - b.created_at) * 1000 AS event
+			  FROM bookings b
+			  JOIN payments p ON p.booking_id = b.id
+			  JOIN outbox o ON o.booking_id = b.id AND o.event_type = 'confirmed'
+			 WHERE b.client_id = $1)
+		SELECT count(charge), percentile_disc(0.5) WITHIN GROUP (ORDER BY charge)::float8, percentile_disc(0.99) WITHIN GROUP (ORDER BY charge)::float8,
+		       percentile_disc(0.5) WITHIN GROUP (ORDER BY event)::float8, percentile_disc(0.99) WITHIN GROUP (ORDER BY event)::float8
+		  FROM story`, client.UUID).Scan(&counted, &s.Charge.P50, &s.Charge.P99, &s.Event.P50, &s.Event.P99)
+	if err != nil {
+		return fmt.Errorf("read the latencies: %w", err)
+	}
+	if counted != n {
+		return fmt.Errorf("%w: %d bookings were made, and %d charges sent", errFailed, n, counted)
+	}
+	m.report.Pickups = append(m.report.Pickups, s)
+	m.out.progress("  pick-up at %.0f/s: charge p50 %.1f ms, p99 %.1f ms; event p50 %.1f ms, p99 %.1f ms",
+		s.Rate, s.Charge.P50, s.Charge.P99, s.Event.P50, s.Event.P99)
+	return nil
+}
+
+// steady books n slots, each at its own instant.
+func (b *bed) steady(ctx context.Context, service *bookings.Service, client domain.ClientID, n int) (time.Duration, error) {
+	from, began := b.take(n), time.Now()
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for i := range n {
+		timer.Reset(time.Until(began.Add(time.Duration(i) * time.Second / pickupRate)))
+		select {
+		case <-ctx.Done():
+			all.Wait()
+			return 0, ctx.Err()
+		case <-timer.C:
+		}
+		all.Go(func() {
+			response, err := service.Accept(ctx, client, slotKey(i), slotRequest(from+i))
+			if err == nil && response.Status != http.StatusCreated {
+				err = fmt.Errorf("%w: answered %d %s", errFailed, response.Status, response.Body)
+			}
+			errs[i] = err
+		})
+	}
+	all.Wait()
+	return time.Since(began), errors.Join(errs...)
+}
+
+// startNATS starts a broker in this process that the worker reaches over loopback. Acknowledged means on disk.
+func startNATS(dir string) (*server.Server, error) {
+	store, err := os.MkdirTemp(dir, "nats-")
+	if err != nil {
+		return nil, err
+	}
+	broker, err := server.NewServer(&server.Options{
+		ServerName: "bench", Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: store,
+		SyncAlways: true, NoLog: true, NoSigs: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("nats: %w", err)
+	}
+	broker.Start()
+	if !broker.ReadyForConnections(readyWithin) {
+		broker.Shutdown()
+		return nil, errors.New("nats: not ready in time")
+	}
+	return broker, nil
+}
