@@ -53,7 +53,7 @@ func newBed(ctx context.Context, out *printer) (b *bed, err error) {
 	b = &bed{}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, b.close())
+			err = errors.Join(err, b.close(context.WithoutCancel(ctx)))
 		}
 	}()
 	if b.dir, err = os.MkdirTemp("", "holdfast-bench-"); err != nil {
@@ -168,7 +168,7 @@ func (b *bed) deadlocks(ctx context.Context) (int, error) {
 }
 
 // stopClients ends whatever has a connection.
-func (b *bed) stopClients(context.Context) error {
+func (b *bed) stopClients() error {
 	var err error
 	if b.api != nil {
 		err = b.api.stop()
@@ -181,9 +181,8 @@ func (b *bed) stopClients(context.Context) error {
 	return err
 }
 
-func (b *bed) close() error {
-	ctx := context.Background()
-	err := b.stopClients(ctx)
+func (b *bed) close(ctx context.Context) error {
+	err := b.stopClients()
 	if b.admin != nil {
 		err = errors.Join(err, b.admin.Close(ctx))
 	}
@@ -209,7 +208,7 @@ func (b *bed) start(ctx context.Context, name string, args []string, env func(ad
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.Create(filepath.Join(outputDir, name+".log"))
+	log, err := os.Create(filepath.Join(outputDir, filepath.Base(name)+".log"))
 	if err != nil {
 		return nil, err
 	}

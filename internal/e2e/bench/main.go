@@ -67,12 +67,12 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
+	defer func() { err = errors.Join(err, b.close(context.WithoutCancel(ctx))) }()
 	result, err := measure(ctx, b, s, out)
 	if err != nil {
 		return err
 	}
-	if err := b.stopClients(ctx); err != nil {
+	if err := b.stopClients(); err != nil {
 		return err
 	}
 	if result.Deadlocks, err = b.deadlocks(ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats-server/v2/server"
 
 	"holdfast/domain"
@@ -33,12 +34,21 @@ type latency struct {
 
 // pickupSample is one round's.
 type pickupSample struct {
-	Round       int     `json:"round"`
-	Bookings    int     `json:"bookings"`
-	Rate        float64 `json:"rate"`
-	Charge      latency `json:"charge"` // until the charge's first send to the provider was recorded
-	Event       latency `json:"event"`  // until the stream had acknowledged the confirmed event
-	Calibration float64 `json:"calibration"`
+	Round       int        `json:"round"`
+	Bookings    int        `json:"bookings"`
+	Rate        float64    `json:"rate"`
+	Charge      latency    `json:"charge"` // until the charge's first send to the provider was recorded
+	Event       latency    `json:"event"`  // until the stream had acknowledged the confirmed event
+	Told        float64    `json:"told"`   // events a second until the last one; less than the rate means that a queue grew
+	CPU         perBooking `json:"cpu_ms_per_booking"`
+	Calibration float64    `json:"calibration"`
+}
+
+// perBooking is processor time in milliseconds, the booking itself included.
+type perBooking struct {
+	PostgreSQL float64 `json:"postgresql"`
+	Worker     float64 `json:"worker"`
+	Bench      float64 `json:"bench"` // accepts the bookings, and is the provider and the broker
 }
 
 // pickup books at a fixed rate, whatever the answers take, while a worker of its own carries the effects out.
@@ -53,7 +63,7 @@ func (m *measurer) pickup(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, provider.Close()) }()
+	defer func() { err = errors.Join(err, provider.Close()) }() //nolint:contextcheck // it is closed also when ctx has ended
 	worker, err := m.bed.start(ctx, "worker", []string{"run"}, func(address string) []string {
 		return []string{
 			"DATABASE_URL=" + m.bed.server.DSN(pickupDB), "NATS_URL=" + broker.ClientURL(), "METRICS_ADDR=" + address,
@@ -76,35 +86,38 @@ func (m *measurer) pickup(ctx context.Context) (err error) {
 	if _, err := m.bed.steady(ctx, service, domain.NewID[domain.ClientID](), warmUp); err != nil {
 		return err
 	}
+	if err := told(ctx, pool); err != nil {
+		return err
+	}
 	client, n := domain.NewID[domain.ClientID](), pickupRate*pickupSeconds*m.seconds
 	s := pickupSample{Round: m.round, Bookings: n, Calibration: calibrate()}
+	before := cpuTimes(m.bed.server.PID(), worker.child.PID())
 	took, err := m.bed.steady(ctx, service, client, n)
 	if err != nil {
 		return err
 	}
 	s.Rate = float64(n) / took.Seconds()
-	err = until(ctx, drainLimit, "every booking is confirmed and told", func() (bool, error) {
-		var told int
-		err := pool.QueryRow(ctx, `
-			SELECT count(*) FROM bookings b JOIN outbox o ON o.booking_id = b.id
-			 WHERE b.client_id = $1 AND o.event_type = 'confirmed' AND o.status = 'done'`, client.UUID).Scan(&told)
-		return told == n, err
-	})
-	if err != nil {
+	if err := told(ctx, pool); err != nil {
 		return err
+	}
+	after := cpuTimes(m.bed.server.PID(), worker.child.PID())
+	each := func(a, b time.Duration) float64 { return float64((a - b).Microseconds()) / 1000 / float64(n) }
+	s.CPU = perBooking{
+		PostgreSQL: each(after.postgres, before.postgres), Worker: each(after.worker, before.worker), Bench: each(after.bench, before.bench),
 	}
 	var counted int
 	err = pool.QueryRow(ctx, `
 		WITH story AS (
-			SELECT extract(epoch FROM (SELECT min(c.first_sent_at) FROM provider_calls c WHERE c.payment_id = p.id) - b.created_at) * 1000 AS charge,
+			SELECT b.created_at, o.finished_at, extract(epoch FROM (SELECT min(c.first_sent_at) FROM provider_calls c WHERE c.payment_id = p.id) - b.created_at) * 1000 AS charge,
 			       extract(epoch FROM o.finished_at - b.created_at) * 1000 AS event
 			  FROM bookings b
 			  JOIN payments p ON p.booking_id = b.id
 			  JOIN outbox o ON o.booking_id = b.id AND o.event_type = 'confirmed'
 			 WHERE b.client_id = $1)
 		SELECT count(charge), percentile_disc(0.5) WITHIN GROUP (ORDER BY charge)::float8, percentile_disc(0.99) WITHIN GROUP (ORDER BY charge)::float8,
-		       percentile_disc(0.5) WITHIN GROUP (ORDER BY event)::float8, percentile_disc(0.99) WITHIN GROUP (ORDER BY event)::float8
-		  FROM story`, client.UUID).Scan(&counted, &s.Charge.P50, &s.Charge.P99, &s.Event.P50, &s.Event.P99)
+		       percentile_disc(0.5) WITHIN GROUP (ORDER BY event)::float8, percentile_disc(0.99) WITHIN GROUP (ORDER BY event)::float8,
+		       (count(*) / extract(epoch FROM max(finished_at) - min(created_at)))::float8
+		  FROM story`, client.UUID).Scan(&counted, &s.Charge.P50, &s.Charge.P99, &s.Event.P50, &s.Event.P99, &s.Told)
 	if err != nil {
 		return fmt.Errorf("read the latencies: %w", err)
 	}
@@ -112,9 +125,18 @@ func (m *measurer) pickup(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: %d bookings were made, and %d charges sent", errFailed, n, counted)
 	}
 	m.report.Pickups = append(m.report.Pickups, s)
-	m.out.progress("  pick-up at %.0f/s: charge p50 %.1f ms, p99 %.1f ms; event p50 %.1f ms, p99 %.1f ms",
-		s.Rate, s.Charge.P50, s.Charge.P99, s.Event.P50, s.Event.P99)
+	m.out.progress("  pick-up at %.0f/s, told at %.0f/s: charge p50 %.1f ms, p99 %.1f ms; event p50 %.1f ms, p99 %.1f ms; CPU ms: %.1f PostgreSQL, %.1f worker, %.1f bench",
+		s.Rate, s.Told, s.Charge.P50, s.Charge.P99, s.Event.P50, s.Event.P99, s.CPU.PostgreSQL, s.CPU.Worker, s.CPU.Bench)
 	return nil
+}
+
+// told waits until nothing is left to be done: the stream has acknowledged every event.
+func told(ctx context.Context, pool *pgxpool.Pool) error {
+	return until(ctx, drainLimit, "every booking is confirmed and told", func() (bool, error) {
+		var left bool
+		err := pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM outbox WHERE status IN ('pending', 'in_doubt', 'parked'))`).Scan(&left)
+		return !left, err
+	})
 }
 
 // steady books n slots, each at its own instant.

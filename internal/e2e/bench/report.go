@@ -69,6 +69,8 @@ type report struct {
 	ChargeP99  spread         `json:"charge_p99_ms"`
 	EventP50   spread         `json:"event_p50_ms"`
 	EventP99   spread         `json:"event_p99_ms"`
+	Told       spread         `json:"told_per_second"`
+	CPU        perBooking     `json:"pickup_cpu_ms_per_booking"` // medians
 	Speed      spread         `json:"calibration"`
 	Deadlocks  int            `json:"deadlocks"`
 	Last       string         `json:"last_line"`
@@ -100,6 +102,12 @@ func (r *report) finish(b *bed) {
 	}
 	r.ChargeP50, r.ChargeP99 = over(func(p pickupSample) float64 { return p.Charge.P50 }), over(func(p pickupSample) float64 { return p.Charge.P99 })
 	r.EventP50, r.EventP99 = over(func(p pickupSample) float64 { return p.Event.P50 }), over(func(p pickupSample) float64 { return p.Event.P99 })
+	r.Told = over(func(p pickupSample) float64 { return p.Told })
+	r.CPU = perBooking{
+		PostgreSQL: over(func(p pickupSample) float64 { return p.CPU.PostgreSQL }).Median,
+		Worker:     over(func(p pickupSample) float64 { return p.CPU.Worker }).Median,
+		Bench:      over(func(p pickupSample) float64 { return p.CPU.Bench }).Median,
+	}
 	speeds := make([]float64, 0, len(r.Samples))
 	for _, s := range r.Samples {
 		speeds = append(speeds, s.Calibration)
@@ -170,6 +178,8 @@ func (r *report) print(w io.Writer) {
 	}
 	say("at %d bookings/s, ms after the booking: charge sent p50 %s, p99 %s", pickupRate, r.ChargeP50, r.ChargeP99)
 	say("                                       event told  p50 %s, p99 %s", r.EventP50, r.EventP99)
+	say("  told at %s/s; CPU ms for each booking: %.1f PostgreSQL, %.1f worker, %.1f bench (bookings, provider, broker)",
+		r.Told, r.CPU.PostgreSQL, r.CPU.Worker, r.CPU.Bench)
 	say("calibration, million hashes/s: %.2f (%.2f–%.2f)", r.Speed.Median/1e6, r.Speed.Min/1e6, r.Speed.Max/1e6)
 	say("%s/bench.json, %s/bench.svg", outputDir, outputDir)
 	say("%s", r.Last)
