@@ -18,7 +18,7 @@ import (
 	"holdfast/outbox"
 )
 
-// outboxCommands are the operators'. None of them needs the broker or the provider.
+// outboxCommands are the operators'. Only republish needs the broker, and none the provider.
 type outboxCommands struct {
 	List   outboxListCommand   `cmd:"" help:"List effects that are not finished, or only those that are stuck."`
 	Show   outboxShowCommand   `cmd:"" help:"Show one effect, or a booking's charge, with the booking's other effects and what was done to them by hand."`
@@ -26,6 +26,8 @@ type outboxCommands struct {
 	Pause  outboxPauseCommand  `cmd:"" help:"Take no more money, or publish no more events. Fences and reads go on."`
 	Resume outboxResumeCommand `cmd:"" help:"Undo pause."`
 	Pauses outboxPausesCommand `cmd:"" help:"List what is paused."`
+
+	Republish outboxRepublishCommand `cmd:"" help:"Send the events of a span of time to the stream once more, under their own ids."`
 }
 
 // operator is who acts and why.
