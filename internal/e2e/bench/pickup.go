@@ -20,10 +20,9 @@ import (
 )
 
 const (
-	pickupRate    = 200 // bookings a second
-	pickupSeconds = 5   // for each second of another measurement
-	warmUp        = pickupRate
-	drainLimit    = time.Minute
+	lightRate  = 50  // bookings a second: nobody waits for anybody
+	pickupRate = 200 // bookings a second: the rate of the target
+	drainLimit = time.Minute
 )
 
 // latency is how long after a booking was made something happened, in milliseconds.
@@ -35,6 +34,7 @@ type latency struct {
 // pickupSample is one round's.
 type pickupSample struct {
 	Round       int        `json:"round"`
+	Target      int        `json:"target"` // bookings a second that there should be
 	Bookings    int        `json:"bookings"`
 	Rate        float64    `json:"rate"`
 	Charge      latency    `json:"charge"` // until the charge's first send to the provider was recorded
@@ -83,30 +83,50 @@ func (m *measurer) pickup(ctx context.Context) (err error) {
 	defer waker.Close()
 	service := bookings.New(pool, waker, bookings.Config{})
 
-	if _, err := m.bed.steady(ctx, service, domain.NewID[domain.ClientID](), warmUp); err != nil {
+	at := load{bed: m.bed, pool: pool, service: service, worker: worker.child.PID()}
+	if _, err := at.run(ctx, lightRate, lightRate/2); err != nil { // warm up
 		return err
 	}
-	if err := told(ctx, pool); err != nil {
-		return err
+	for _, phase := range []struct{ rate, seconds int }{{lightRate, 3 * m.seconds / 2}, {pickupRate, 5 * m.seconds / 2}} {
+		s, err := at.run(ctx, phase.rate, phase.rate*phase.seconds)
+		if err != nil {
+			return err
+		}
+		s.Round = m.round
+		m.report.Pickups = append(m.report.Pickups, s)
+		m.out.progress("  pick-up at %.0f/s, told at %.0f/s: charge p50 %.1f ms, p99 %.1f ms; event p50 %.1f ms, p99 %.1f ms; CPU ms: %.1f PostgreSQL, %.1f worker, %.1f bench",
+			s.Rate, s.Told, s.Charge.P50, s.Charge.P99, s.Event.P50, s.Event.P99, s.CPU.PostgreSQL, s.CPU.Worker, s.CPU.Bench)
 	}
-	client, n := domain.NewID[domain.ClientID](), pickupRate*pickupSeconds*m.seconds
-	s := pickupSample{Round: m.round, Bookings: n, Calibration: calibrate()}
-	before := cpuTimes(m.bed.server.PID(), worker.child.PID())
-	took, err := m.bed.steady(ctx, service, client, n)
+	return nil
+}
+
+// load books at a rate and waits for the end of it.
+type load struct {
+	bed     *bed
+	pool    *pgxpool.Pool
+	service *bookings.Service
+	worker  int // its process id
+}
+
+func (l load) run(ctx context.Context, rate, n int) (pickupSample, error) {
+	client := domain.NewID[domain.ClientID]()
+	s := pickupSample{Target: rate, Bookings: n, Calibration: calibrate()}
+	before := cpuTimes(l.bed.server.PID(), l.worker)
+	took, err := l.bed.steady(ctx, l.service, client, rate, n)
 	if err != nil {
-		return err
+		return s, err
 	}
 	s.Rate = float64(n) / took.Seconds()
-	if err := told(ctx, pool); err != nil {
-		return err
+	if err := told(ctx, l.pool); err != nil {
+		return s, err
 	}
-	after := cpuTimes(m.bed.server.PID(), worker.child.PID())
+	after := cpuTimes(l.bed.server.PID(), l.worker)
 	each := func(a, b time.Duration) float64 { return float64((a - b).Microseconds()) / 1000 / float64(n) }
 	s.CPU = perBooking{
 		PostgreSQL: each(after.postgres, before.postgres), Worker: each(after.worker, before.worker), Bench: each(after.bench, before.bench),
 	}
 	var counted int
-	err = pool.QueryRow(ctx, `
+	err = l.pool.QueryRow(ctx, `
 		WITH story AS (
 			SELECT b.created_at, o.finished_at, extract(epoch FROM (SELECT min(c.first_sent_at) FROM provider_calls c WHERE c.payment_id = p.id) - b.created_at) * 1000 AS charge,
 			       extract(epoch FROM o.finished_at - b.created_at) * 1000 AS event
@@ -119,15 +139,12 @@ func (m *measurer) pickup(ctx context.Context) (err error) {
 		       (count(*) / extract(epoch FROM max(finished_at) - min(created_at)))::float8
 		  FROM story`, client.UUID).Scan(&counted, &s.Charge.P50, &s.Charge.P99, &s.Event.P50, &s.Event.P99, &s.Told)
 	if err != nil {
-		return fmt.Errorf("read the latencies: %w", err)
+		return s, fmt.Errorf("read the latencies: %w", err)
 	}
 	if counted != n {
-		return fmt.Errorf("%w: %d bookings were made, and %d charges sent", errFailed, n, counted)
+		return s, fmt.Errorf("%w: %d bookings were made, and %d charges sent", errFailed, n, counted)
 	}
-	m.report.Pickups = append(m.report.Pickups, s)
-	m.out.progress("  pick-up at %.0f/s, told at %.0f/s: charge p50 %.1f ms, p99 %.1f ms; event p50 %.1f ms, p99 %.1f ms; CPU ms: %.1f PostgreSQL, %.1f worker, %.1f bench",
-		s.Rate, s.Told, s.Charge.P50, s.Charge.P99, s.Event.P50, s.Event.P99, s.CPU.PostgreSQL, s.CPU.Worker, s.CPU.Bench)
-	return nil
+	return s, nil
 }
 
 // told waits until nothing is left to be done: the stream has acknowledged every event.
@@ -140,14 +157,14 @@ func told(ctx context.Context, pool *pgxpool.Pool) error {
 }
 
 // steady books n slots, each at its own instant.
-func (b *bed) steady(ctx context.Context, service *bookings.Service, client domain.ClientID, n int) (time.Duration, error) {
+func (b *bed) steady(ctx context.Context, service *bookings.Service, client domain.ClientID, rate, n int) (time.Duration, error) {
 	from, began := b.take(n), time.Now()
 	errs := make([]error, n)
 	var all sync.WaitGroup
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for i := range n {
-		timer.Reset(time.Until(began.Add(time.Duration(i) * time.Second / pickupRate)))
+		timer.Reset(time.Until(began.Add(time.Duration(i) * time.Second / time.Duration(rate))))
 		select {
 		case <-ctx.Done():
 			all.Wait()

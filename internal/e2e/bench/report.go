@@ -56,6 +56,17 @@ type line struct {
 	Ratio       *spread `json:"ratio,omitempty"`   // of the rates of one round
 }
 
+// pickupLine is the pick-up at one rate.
+type pickupLine struct {
+	Target    int        `json:"target"`
+	Told      spread     `json:"told_per_second"`
+	ChargeP50 spread     `json:"charge_p50_ms"`
+	ChargeP99 spread     `json:"charge_p99_ms"`
+	EventP50  spread     `json:"event_p50_ms"`
+	EventP99  spread     `json:"event_p99_ms"`
+	CPU       perBooking `json:"cpu_ms_per_booking"` // medians
+}
+
 // report is everything that a run found out.
 type report struct {
 	Started    time.Time      `json:"started"`
@@ -65,17 +76,12 @@ type report struct {
 	Rounds     int            `json:"rounds"`
 	Seconds    int            `json:"seconds"`
 	Lines      []line         `json:"lines"`
-	ChargeP50  spread         `json:"charge_p50_ms"`
-	ChargeP99  spread         `json:"charge_p99_ms"`
-	EventP50   spread         `json:"event_p50_ms"`
-	EventP99   spread         `json:"event_p99_ms"`
-	Told       spread         `json:"told_per_second"`
-	CPU        perBooking     `json:"pickup_cpu_ms_per_booking"` // medians
+	Pickup     []pickupLine   `json:"pickup"`
 	Speed      spread         `json:"calibration"`
 	Deadlocks  int            `json:"deadlocks"`
 	Last       string         `json:"last_line"`
 	Samples    []sample       `json:"samples"`
-	Pickups    []pickupSample `json:"pickups"`
+	Pickups    []pickupSample `json:"pickup_samples"`
 }
 
 // finish works out the figures from the samples.
@@ -93,21 +99,7 @@ func (r *report) finish(b *bed) {
 	r.add("replay", "store", compareAt, 0)
 	r.add("hot1", "", 16, 0)
 	r.add("hot50", "", 16, 0)
-	over := func(pick func(pickupSample) float64) spread {
-		var values []float64
-		for _, p := range r.Pickups {
-			values = append(values, pick(p))
-		}
-		return spreadOf(values)
-	}
-	r.ChargeP50, r.ChargeP99 = over(func(p pickupSample) float64 { return p.Charge.P50 }), over(func(p pickupSample) float64 { return p.Charge.P99 })
-	r.EventP50, r.EventP99 = over(func(p pickupSample) float64 { return p.Event.P50 }), over(func(p pickupSample) float64 { return p.Event.P99 })
-	r.Told = over(func(p pickupSample) float64 { return p.Told })
-	r.CPU = perBooking{
-		PostgreSQL: over(func(p pickupSample) float64 { return p.CPU.PostgreSQL }).Median,
-		Worker:     over(func(p pickupSample) float64 { return p.CPU.Worker }).Median,
-		Bench:      over(func(p pickupSample) float64 { return p.CPU.Bench }).Median,
-	}
+	r.Pickup = []pickupLine{r.pickupAt(lightRate), r.pickupAt(pickupRate)}
 	speeds := make([]float64, 0, len(r.Samples))
 	for _, s := range r.Samples {
 		speeds = append(speeds, s.Calibration)
@@ -115,7 +107,29 @@ func (r *report) finish(b *bed) {
 	r.Speed = spreadOf(speeds)
 	r.Last = fmt.Sprintf("bench: store=%.2f http=%.2f replay=%.1f deadlocks=%d pickup_p50_ms=%.0f pickup_p99_ms=%.0f",
 		r.ratio("store", compareAt, 0).Median, r.ratio("http", compareAt, 0).Median, r.ratio("replay", compareAt, 0).Median,
-		r.Deadlocks, r.ChargeP50.Median, r.ChargeP99.Median)
+		r.Deadlocks, r.Pickup[1].ChargeP50.Median, r.Pickup[1].ChargeP99.Median)
+}
+
+func (r *report) pickupAt(rate int) pickupLine {
+	over := func(pick func(pickupSample) float64) spread {
+		var values []float64
+		for _, p := range r.Pickups {
+			if p.Target == rate {
+				values = append(values, pick(p))
+			}
+		}
+		return spreadOf(values)
+	}
+	return pickupLine{
+		Target: rate, Told: over(func(p pickupSample) float64 { return p.Told }),
+		ChargeP50: over(func(p pickupSample) float64 { return p.Charge.P50 }), ChargeP99: over(func(p pickupSample) float64 { return p.Charge.P99 }),
+		EventP50: over(func(p pickupSample) float64 { return p.Event.P50 }), EventP99: over(func(p pickupSample) float64 { return p.Event.P99 }),
+		CPU: perBooking{
+			PostgreSQL: over(func(p pickupSample) float64 { return p.CPU.PostgreSQL }).Median,
+			Worker:     over(func(p pickupSample) float64 { return p.CPU.Worker }).Median,
+			Bench:      over(func(p pickupSample) float64 { return p.CPU.Bench }).Median,
+		},
+	}
 }
 
 func (r *report) add(side, against string, clients, flush int) {
@@ -176,10 +190,11 @@ func (r *report) print(w io.Writer) {
 		}
 		say("%-8s %7d %-9s %24s  %s", l.Side, l.Clients, flush, fmt.Sprintf("%.0f (%.0f–%.0f)", l.Rate.Median, l.Rate.Min, l.Rate.Max), ratio)
 	}
-	say("at %d bookings/s, ms after the booking: charge sent p50 %s, p99 %s", pickupRate, r.ChargeP50, r.ChargeP99)
-	say("                                       event told  p50 %s, p99 %s", r.EventP50, r.EventP99)
-	say("  told at %s/s; CPU ms for each booking: %.1f PostgreSQL, %.1f worker, %.1f bench (bookings, provider, broker)",
-		r.Told, r.CPU.PostgreSQL, r.CPU.Worker, r.CPU.Bench)
+	for _, p := range r.Pickup {
+		say("at %d bookings/s: charge sent after p50 %s ms, p99 %s ms", p.Target, p.ChargeP50, p.ChargeP99)
+		say("    event told after p50 %s ms, p99 %s ms, at %s/s", p.EventP50, p.EventP99, p.Told)
+		say("    CPU ms for each booking: %.1f PostgreSQL, %.1f worker, %.1f bench (bookings, provider, broker)", p.CPU.PostgreSQL, p.CPU.Worker, p.CPU.Bench)
+	}
 	say("calibration, million hashes/s: %.2f (%.2f–%.2f)", r.Speed.Median/1e6, r.Speed.Min/1e6, r.Speed.Max/1e6)
 	say("%s/bench.json, %s/bench.svg", outputDir, outputDir)
 	say("%s", r.Last)

@@ -198,7 +198,7 @@ func (m *measurer) replay(ctx context.Context, n int, earlier booked) (booked, e
 	service := bookings.New(m.bed.pool, noWaker{}, bookings.Config{})
 	b := booked{side: "replay", client: earlier.client, from: earlier.from}
 	var err error
-	b.steady, b.took, err = loop(ctx, n, time.Duration(m.seconds)*time.Second, func(ctx context.Context, _, i int) error {
+	b.steady, b.took, err = loop(ctx, n, time.Duration(m.seconds)*time.Second/2, func(ctx context.Context, _, i int) error {
 		slot := earlier.from + i%earlier.done
 		response, err := service.Accept(ctx, earlier.client, slotKey(slot), slotRequest(slot))
 		if err == nil && !response.Replayed {
@@ -241,7 +241,7 @@ func (m *measurer) hot(ctx context.Context, places int) error {
 	to := booked{client: domain.NewID[domain.ClientID]()}
 	var won atomic.Int64
 	speed := calibrate()
-	to.steady, to.took, err = loop(ctx, n, time.Duration(m.seconds)*time.Second, func(ctx context.Context, _, i int) error {
+	to.steady, to.took, err = loop(ctx, n, time.Duration(m.seconds)*time.Second/2, func(ctx context.Context, _, i int) error {
 		r := slotRequest(0)
 		r.ResourceID = resource.ID
 		// As many ask for an hour as there are places in it, and 16 more.
