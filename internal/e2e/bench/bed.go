@@ -135,7 +135,7 @@ func (b *bed) setFlush(ctx context.Context, micros int) error {
 	})
 }
 
-// settle writes out what earlier measurements left, and then books for half a second what nobody counts, so that
+// settle writes out what earlier measurements left, and then books for a moment what nobody counts, so that
 // neither the checkpoint nor the full pages after it fall to whoever is measured first.
 func (b *bed) settle(ctx context.Context) error {
 	if _, err := b.admin.Exec(ctx, "CHECKPOINT"); err != nil {
