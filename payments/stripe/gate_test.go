@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/stripe/stripe-mock/embedded"
+	stripedata "github.com/stripe/stripe-mock/embedded"
 	"github.com/stripe/stripe-mock/server"
 
 	"holdfast/domain"
@@ -23,27 +23,46 @@ import (
 
 // officialGate is Stripe's own mock server, with the description of the version that the SDK pins: 200 to a request that this
 // version has, with parameters that it takes. It knows no state, no ids and no keys. It prints what it is asked.
-func officialGate(t *testing.T) http.Handler {
-	t.Helper()
-	var description, paths map[string]json.RawMessage // without the other paths, which take seconds
-	require.NoError(t, json.Unmarshal(embedded.OpenAPISpec, &description))
-	require.NoError(t, json.Unmarshal(description["paths"], &paths))
-	maps.DeleteFunc(paths, func(path string, _ json.RawMessage) bool {
+var officialGate = sync.OnceValues(func() (http.Handler, error) {
+	var description, paths map[string]json.RawMessage
+	if err := json.Unmarshal(stripedata.OpenAPISpec, &description); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(description["paths"], &paths); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(paths, func(path string, _ json.RawMessage) bool { // reading them all takes seconds
 		return !strings.HasPrefix(path, "/v1/payment_intents") && !strings.HasPrefix(path, "/v1/charges")
 	})
-	description["paths"], _ = json.Marshal(paths)
+	var err error
+	if description["paths"], err = json.Marshal(paths); err != nil {
+		return nil, err
+	}
 	part, err := json.Marshal(description)
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	spec, err := server.LoadSpec(part, "")
-	require.NoError(t, err)
-	fixtures, err := server.LoadFixtures(embedded.OpenAPIFixtures, "")
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
+	fixtures, err := server.LoadFixtures(stripedata.OpenAPIFixtures, "")
+	if err != nil {
+		return nil, err
+	}
 	mock, err := server.NewStubServer(fixtures, spec, true, false)
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", mock.HandleRequest)
-	return &server.DoubleSlashFixHandler{Mux: mux}
-}
+	var mu sync.Mutex // it was not made for many
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		(&server.DoubleSlashFixHandler{Mux: mux}).ServeHTTP(rw, r)
+	}), nil
+})
 
 // gated passes every request to the gate first, and then to the simulator, which answers.
 type gated struct {
@@ -74,7 +93,9 @@ func (g *gated) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 
 func newGated(t *testing.T) (*gated, *Gateway) {
 	t.Helper()
-	provider := &gated{gate: officialGate(t), sim: stripesim.New(stripesim.Config{})}
+	gate, err := officialGate()
+	require.NoError(t, err)
+	provider := &gated{gate: gate, sim: stripesim.New(stripesim.Config{})}
 	front := httptest.NewServer(provider)
 	t.Cleanup(front.Close)
 	t.Cleanup(provider.sim.Close)
