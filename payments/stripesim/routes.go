@@ -21,6 +21,7 @@ func (s *Simulator) apiRoutes() []route {
 	return []route{
 		add("POST", "/v1/payment_intents", "payment_intents.create", prepareCreate),
 		add("GET", "/v1/payment_intents", "payment_intents.list", prepareIntentList),
+		add("GET", "/v1/payment_intents/search", "payment_intents.search", prepareSearch), // before :id, which would take it for an id
 		add("GET", "/v1/payment_intents/:id", "payment_intents.retrieve", prepareRetrieve),
 		add("POST", "/v1/payment_intents/:id", "payment_intents.update", prepareUpdate),
 		add("POST", "/v1/payment_intents/:id/confirm", "payment_intents.confirm", prepareConfirm),
