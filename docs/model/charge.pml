@@ -54,7 +54,7 @@ mtype = {
 	RPM, RC, RA, PROC, SUCC, CANC,                       /* IntentStatus; also what an answer shows */
 	STORED_500, LOST, BUSY, REJECTED, NO_CHARGE, HANGING, CHARGED,   /* other answers */
 	HELD, ENDING, CONFIRMED, ENDED,                      /* domain/booking.go */
-	EXPIRE, CANCEL, REFUSE, DOUBT,
+	EXPIRE, CANCEL, REFUSE, DOUBT,                       /* why it ends */
 	PENDING, PROCESSING_, ACTION, DECLINED, IN_DOUBT, PAID, CANCELED, REFUSED,   /* domain/payment.go; effects too */
 	FINISHED,
 	NOTHING, SUCCEEDED, SHOWN,                                /* domain.Fact; the other facts are named like the payments */
@@ -83,7 +83,7 @@ byte card = 1, cancels, attempts, cancelAttempts;
 bit  seen, refund, secret;            /* seen: a read has shown the newest card; secret: the customer has the client secret */
 byte first[KEYS]; mtype ev[KEYS];     /* provider_calls: first_sent_at, outcome; ev 0: no row */
 bit  fresh[4];                        /* of each process: the payment's version is still the one it has read */
-byte now, made; mtype key; hidden byte i;
+byte now, made; mtype key; byte i;
 
 /* The provider, by intent. */
 mtype st[4]; byte method[4], failed[4], charges[4]; bit half[4];   /* failed: the method that last_payment_error names */
@@ -93,8 +93,8 @@ byte runs[KEYS];
 
 byte faults = FAULTS, crashes = CRASHES, own = OWN, givesUp = GIVES_UP, hints = HINTS, replays = REPLAYS;
 
-/* The properties, always 0: a violated assertion prints the name of the guarantee that it belongs to. */
-hidden byte G1_two_bookings_of_one_key, G3_charged_twice, G3_charged_a_replaced_card, G3_key_executed_twice,
+/* Names of the properties, always 0: a violated assertion prints the name of the guarantee that it belongs to. */
+byte G1_two_bookings_of_one_key, G3_charged_twice, G3_charged_a_replaced_card, G3_key_executed_twice,
 	G4_released_unproved, G4_charged_after_release, G4_older_answer_settles_newer_send, G4_confirmed_unpaid, BOUND_too_small;
 
 #define closed   (pay == PAID || pay == CANCELED || pay == REFUSED)
@@ -192,6 +192,7 @@ inline transmit(k) {
 
 /* ------------------------------------------------------------------------------------------------ our transactions */
 
+/* The version is kept as one bit for each process: whether nothing has moved since it read. */
 inline moved() { fresh[0] = 0; fresh[1] = 0; fresh[2] = 0; fresh[3] = 0 }   /* payments.version + 1 */
 
 inline released() {                   /* bookings.Apply frees the slot */
@@ -255,7 +256,7 @@ inline settle(f) {                    /* payments/settle.go settle: the single d
 	:: f == CANCELED && !closed && booking != CONFIRMED -> conclude(CANCELED)
 	:: passing(f) && !closed && booking == HELD && !(current) -> stale = 1
 	:: passing(f) && !closed && booking == HELD && current ->
-		assert((f != DECLINED && f != ACTION) || ran[card] || G4_older_answer_settles_newer_send);
+		assert((f != DECLINED && f != ACTION && f != PROCESSING_) || ran[card] || G4_older_answer_settles_newer_send);
 		if
 		:: f == DECLINED -> change(DECLINED); ev[CONFIRM(card)] = RAN; charge = FINISHED
 		:: f == ACTION -> change(ACTION); ev[CONFIRM(card)] = RAN; charge = FINISHED; secret = 1
@@ -272,7 +273,8 @@ inline settle(f) {                    /* payments/settle.go settle: the single d
 	fi
 }
 
-/* payments/look.go declined: requires_payment_method is a decline only if the confirm has run, or its error names the card. */
+/* payments/look.go declined: requires_payment_method is a decline only if the confirm has run, or its error names the card.
+ * DECLINE_BEFORE_CONFIRM is what the code says where no confirm is recorded: harmless only as long as there is one card. */
 #ifdef DECLINE_BEFORE_CONFIRM
 #define unproved(e) (ev[CONFIRM(card)] == 0 && e != 0)
 #else
@@ -459,7 +461,7 @@ find:	if
 
 look:	if
 	MOMENT
-	:: atomic { fresh[me] = 1; replay = 0; r = st[id]; factOf(); goto door }      /* look.go look */
+	:: atomic { fresh[me] = 1; replay = 0; r = st[id]; factOf(); goto door }      /* look.go look: version, then GET; in one step, since what comes between only makes it stale */
 	fi;
 
 list:	if
