@@ -127,11 +127,14 @@ func (p *Payments) canceled(ctx context.Context, i *Intent) (domain.Fact, error)
 // so: the confirm may not have run yet. It is proved if an answer has shown that the confirm ran, or if the intent's
 // error names the very method that it was to charge.
 func declined(d dossier, i Intent) bool {
-	confirm := d.find(domain.OpConfirm, d.payment.Card)
-	if confirm == nil || !confirm.open() {
-		return i.LastError != nil
+	if i.LastError == nil {
+		return false
 	}
-	return i.LastError != nil && d.payment.ProviderMethodID != "" && i.LastError.PaymentMethod == d.payment.ProviderMethodID
+	confirm := d.find(domain.OpConfirm, d.payment.Card)
+	if confirm != nil && !confirm.open() {
+		return true
+	}
+	return d.payment.ProviderMethodID != "" && i.LastError.PaymentMethod == d.payment.ProviderMethodID
 }
 
 // findIntents looks for intents of a payment whose id was lost: it lists what was created around the payment's creates
