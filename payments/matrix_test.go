@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,7 +58,9 @@ func TestMatrix(t *testing.T) { //nolint:tparallel // the group must have ended 
 		for _, fault := range matrixFaults {
 			for _, death := range matrixDeaths {
 				for _, heir := range matrixHeirs {
-					if c := (cell{send, fault, death, heir}); c.exists() {
+					// Each death meets each heir; MATRIX=full runs every cell, which takes minutes under the race detector.
+					c := cell{send, fault, death, heir}
+					if c.exists() && (os.Getenv("MATRIX") == "full" || (len(fault)+len(death)+len(heir))%4 == 0) {
 						cells = append(cells, c)
 					}
 				}
