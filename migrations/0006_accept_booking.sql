@@ -75,14 +75,15 @@ CREATE FUNCTION accept_booking(
 #variable_conflict use_column
 DECLARE
     v_now      timestamptz := clock_timestamp();
-    v_res      resources%ROWTYPE;
+    v_res      record;
     v_amount   numeric;
     v_minimum  bigint;
     v_during   tstzrange := tstzrange(p_start, p_end, '[)');
     v_minutes  numeric := extract(epoch FROM p_end - p_start) / 60;
     v_hold_end timestamptz;
 BEGIN
-    SELECT * INTO v_res FROM resources r WHERE r.id = p_resource;
+    SELECT r.id, r.places, r.unit_minutes, r.price, r.currency, r.hold
+      INTO v_res FROM resources r WHERE r.id = p_resource;
     v_amount := v_res.price * p_quantity * v_minutes / v_res.unit_minutes;
     v_hold_end := date_trunc('microseconds', v_now + v_res.hold);
     expires_at := v_now + p_retention;
