@@ -93,7 +93,18 @@ func appendNext(ctx context.Context, tx pgx.Tx, booking domain.BookingID, typ do
 	if err != nil {
 		return err
 	}
-	return AppendEvent(ctx, tx, booking, seq, typ, domain.EventData{BookingID: booking, Status: domain.BookingHeld, Quantity: 1})
+	return write(ctx, tx, func(q *pgx.Batch) error {
+		return AppendEvent(q, booking, seq, typ, domain.EventData{BookingID: booking, Status: domain.BookingHeld, Quantity: 1})
+	})
+}
+
+// write sends what fill queues.
+func write(ctx context.Context, db postgres.Batcher, fill func(q *pgx.Batch) error) error {
+	var q pgx.Batch
+	if err := fill(&q); err != nil {
+		return err
+	}
+	return postgres.Send(ctx, db, &q)
 }
 
 func (b *testBundle) load(t *testing.T, id domain.EffectID) Effect {

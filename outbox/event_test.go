@@ -49,7 +49,7 @@ func TestGoldenEventsAreEqualBytesForEver(t *testing.T) {
 func TestHeldEventReadsLikeTheOthers(t *testing.T) {
 	t.Parallel()
 	tx := testdb.Tx(t)
-	held, err := LockEffect(t.Context(), tx, book(t, tx).held)
+	held, err := Load(t.Context(), tx, book(t, tx).held)
 	require.NoError(t, err)
 	var data domain.EventData
 	require.NoError(t, json.Unmarshal(held.Payload, &data))
@@ -80,11 +80,11 @@ func storedEvent(t *testing.T, tx pgx.Tx, seq int64, typ domain.EventType) Effec
 	if typ == domain.EventPaymentDeclined {
 		data.DeclineCode = "insufficient_funds"
 	}
-	require.NoError(t, AppendEvent(t.Context(), tx, made.booking, seq+1, typ, data))
+	require.NoError(t, write(t.Context(), tx, func(q *pgx.Batch) error { return AppendEvent(q, made.booking, seq+1, typ, data) }))
 	var id domain.EffectID
 	require.NoError(t, tx.QueryRow(t.Context(),
 		`SELECT id FROM outbox WHERE booking_id = $1 AND event_seq = $2`, made.booking, seq+1).Scan(&id))
-	e, err := LockEffect(t.Context(), tx, id)
+	e, err := Load(t.Context(), tx, id)
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), e.CreatedAt, time.Minute)
 	// Only what differs from run to run is replaced.

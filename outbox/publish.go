@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"holdfast/domain"
+	"holdfast/internal/postgres"
 )
 
 // Publisher sends an event to the stream.
@@ -70,19 +71,14 @@ func NewDrain(pool *pgxpool.Pool, publisher Publisher, cfg DrainConfig, logger *
 // no attempt is used up and nothing is parked, however long it lasts. An event that can never be published is parked
 // and holds back the later ones of its booking, and of no other.
 func (d *Drain) Work(ctx context.Context, job Job) (Verdict, error) {
-	paused, err := Paused(ctx, d.pool, domain.EffectPublish)
-	if err != nil {
-		return Verdict{}, err
-	}
-	if paused {
-		return Verdict{After: d.cfg.PausedFor}, nil
-	}
 	for {
-		events, err := unfinishedEvents(ctx, d.pool, job.Effect)
-		if err != nil {
+		events, paused, err := d.unfinished(ctx, job.Effect)
+		switch {
+		case err != nil:
 			return Verdict{}, err
-		}
-		if len(events) == 0 {
+		case paused:
+			return Verdict{After: d.cfg.PausedFor}, nil
+		case len(events) == 0:
 			return Verdict{}, nil
 		}
 		job.Annotate(slog.String("booking_id", events[0].BookingID.String()))
@@ -115,11 +111,11 @@ func (d *Drain) publishAll(ctx context.Context, job Job, events []Effect) (v Ver
 		case errors.Is(err, ErrTooLarge), errors.Is(err, errMalformed):
 			d.logger.ErrorContext(ctx, "event parked: it can never be published", "booking_id", e.BookingID.String(),
 				"event_id", e.ID.String(), "error", err.Error())
-			return Verdict{}, false, Park(ctx, d.pool, e.ID, err.Error())
+			return Verdict{}, false, d.write(ctx, func(b *pgx.Batch) { Park(b, e.ID, err.Error()) })
 		default:
 			after := backoff(d.cfg.FirstBackoff, d.cfg.MaxBackoff, job.Snoozes)
 			job.Annotate(slog.String("event_id", e.ID.String()), slog.String("reason", err.Error()))
-			return Verdict{After: after}, false, Note(ctx, d.pool, e.ID, err.Error(), after)
+			return Verdict{After: after}, false, d.write(ctx, func(b *pgx.Batch) { Note(b, e.ID, err.Error(), after) })
 		}
 	}
 	return Verdict{}, false, nil
@@ -138,22 +134,26 @@ func (d *Drain) publish(ctx context.Context, e Effect) (Ack, error) {
 	return d.publisher.Publish(ctx, m)
 }
 
-// unfinishedEvents reads the unfinished events of the booking that the effect belongs to, lowest first.
-func unfinishedEvents(ctx context.Context, pool *pgxpool.Pool, id domain.EffectID) ([]Effect, error) {
-	rows, err := pool.Query(ctx, `
-		SELECT `+effectColumns+`
-		  FROM outbox o
-		 WHERE o.booking_id = (SELECT own.booking_id FROM outbox own WHERE own.id = $1)
-		   AND o.kind = 'publish' AND o.status IN ('pending', 'in_doubt', 'parked')
-		 ORDER BY o.event_seq`, id)
-	if err != nil {
-		return nil, fmt.Errorf("read the events to publish with %s: %w", id, err)
-	}
-	events, err := pgx.CollectRows(rows, pgx.RowToStructByName[Effect])
-	if err != nil {
-		return nil, fmt.Errorf("read the events to publish with %s: %w", id, err)
-	}
-	return events, nil
+// unfinished reads the unfinished events of the booking that the effect belongs to, lowest first, and whether publishing
+// is paused.
+func (d *Drain) unfinished(ctx context.Context, id domain.EffectID) (events []Effect, paused bool, err error) {
+	err = d.write(ctx, func(b *pgx.Batch) {
+		Paused(b, domain.EffectPublish, &paused)
+		postgres.All(b, "read the events to publish", &events, `
+			SELECT `+effectColumns+`
+			  FROM outbox o
+			 WHERE o.booking_id = (SELECT own.booking_id FROM outbox own WHERE own.id = $1)
+			   AND o.kind = 'publish' AND o.status IN ('pending', 'in_doubt', 'parked')
+			 ORDER BY o.event_seq`, id)
+	})
+	return events, paused, err
+}
+
+// write sends what fill queues, in one round trip.
+func (d *Drain) write(ctx context.Context, fill func(b *pgx.Batch)) error {
+	var b pgx.Batch
+	fill(&b)
+	return postgres.Send(ctx, d.pool, &b)
 }
 
 // recordAck finishes an event with the stream's acknowledgement. It returns false if it was not pending any more.

@@ -70,7 +70,7 @@ func Replay(
 		return result, err
 	}
 	err := postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
-		e, err := LockEffect(ctx, tx, id)
+		e, err := one(ctx, tx, id, lockEffect)
 		if err != nil {
 			return err
 		}
@@ -90,8 +90,10 @@ func Replay(
 		if err != nil {
 			return err
 		}
-		paused, err := Paused(ctx, tx, e.Kind)
-		if err != nil {
+		var paused bool
+		var b pgx.Batch
+		Paused(&b, e.Kind, &paused)
+		if err := postgres.Send(ctx, tx, &b); err != nil {
 			return err
 		}
 		result = ReplayResult{

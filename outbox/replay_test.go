@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"holdfast/domain"
-	"holdfast/internal/postgres"
 )
 
 // TestReplayByStatus (G7): what a replay means for each kind and status, with one row of audit for each accepted one
@@ -126,8 +125,9 @@ func TestReplayRefusesWhatNoWorkerCarriesOut(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	made := b.book(t)
-	require.NoError(t, postgres.InTx(t.Context(), b.pool, func(tx pgx.Tx) error {
-		return AppendParked(t.Context(), tx, made.booking, domain.EffectRefund, "refund it in full")
+	require.NoError(t, write(t.Context(), b.pool, func(q *pgx.Batch) error {
+		AppendParked(q, made.booking, domain.EffectRefund, "refund it in full")
+		return nil
 	}))
 	page, err := List(t.Context(), b.pool, Filter{Stuck: true, Kind: domain.EffectRefund})
 	require.NoError(t, err)
@@ -213,8 +213,11 @@ func TestPauseAndResume(t *testing.T) {
 		pauses, err := Pauses(t.Context(), b.pool)
 		require.NoError(t, err)
 		require.Equal(t, test.audits, b.count(t, `SELECT count(*) FROM operator_actions`), "step %d", i)
-		paused, err := Paused(t.Context(), b.pool, domain.EffectCharge)
-		require.NoError(t, err)
+		var paused bool
+		require.NoError(t, write(t.Context(), b.pool, func(q *pgx.Batch) error {
+			Paused(q, domain.EffectCharge, &paused)
+			return nil
+		}))
 		require.Equal(t, test.paused != nil, paused, "step %d", i)
 		if test.paused == nil {
 			require.Empty(t, pauses)

@@ -20,65 +20,48 @@ type NewEffect struct {
 	Kind      domain.EffectKind // not publish: events are appended by AppendEvent
 }
 
-// Append writes an effect and the River job that carries it. Both exist if, and only if, tx commits. Workers find the
-// job by polling; a [Waker] told after the commit makes that faster.
-func Append(ctx context.Context, tx pgx.Tx, e NewEffect) (domain.EffectID, error) {
+// Append queues an effect and the River job that carries it. Both exist if, and only if, the batch's transaction commits.
+// Workers find the job by polling; a [Waker] told after the commit makes that faster.
+func Append(b *pgx.Batch, e NewEffect) domain.EffectID {
 	id := domain.NewID[domain.EffectID]()
-	_, err := tx.Exec(ctx, `
+	postgres.Exec(b, "append an effect", `
 		INSERT INTO outbox (id, booking_id, kind, due_at, job_id, created_at)
-		VALUES (@id, @booking, @kind, clock_timestamp(), enqueue_job(@kind, @id, now()), clock_timestamp())`,
-		pgx.NamedArgs{"id": id, "booking": e.BookingID, "kind": e.Kind})
-	if err != nil {
-		return domain.EffectID{}, fmt.Errorf("append %s effect of booking %s: %w", e.Kind, e.BookingID, err)
-	}
-	return id, nil
+		VALUES ($1, $2, $3, clock_timestamp(), enqueue_job($3, $1, now()), clock_timestamp())`,
+		id, e.BookingID, e.Kind)
+	return id
 }
 
-// AppendParked writes an effect that only a person can carry out, with the reason. It has no job.
-func AppendParked(
-	ctx context.Context, tx pgx.Tx, booking domain.BookingID, kind domain.EffectKind, reason string,
-) error {
-	_, err := tx.Exec(ctx, `
+// AppendParked queues an effect that only a person can carry out, with the reason. It has no job.
+func AppendParked(b *pgx.Batch, booking domain.BookingID, kind domain.EffectKind, reason string) {
+	postgres.Exec(b, "append a parked effect", `
 		INSERT INTO outbox (id, booking_id, kind, status, last_error, due_at, created_at)
 		VALUES ($1, $2, $3, 'parked', $4, clock_timestamp(), clock_timestamp())`,
 		domain.NewID[domain.EffectID](), booking, kind, reason)
-	if err != nil {
-		return fmt.Errorf("append parked %s effect of booking %s: %w", kind, booking, err)
-	}
-	return nil
 }
 
-// AppendEvent writes what happened to a booking and the job that publishes it. seq is the booking's event_seq, taken
+// AppendEvent queues what happened to a booking and the job that publishes it. seq is the booking's event_seq, taken
 // under the booking's lock in this same transaction: that makes a booking's events become visible in their order, which
 // publishing in order rests on.
-func AppendEvent(
-	ctx context.Context, tx pgx.Tx, booking domain.BookingID, seq int64, typ domain.EventType, data domain.EventData,
-) error {
+func AppendEvent(b *pgx.Batch, booking domain.BookingID, seq int64, typ domain.EventType, data domain.EventData) error {
 	payload, err := json.Marshal(data)
 	if err != nil {
 		return fmt.Errorf("encode %s event of booking %s: %w", typ, booking, err)
 	}
-	_, err = tx.Exec(ctx, `
+	postgres.Exec(b, "append an event", `
 		INSERT INTO outbox (id, booking_id, kind, event_type, event_seq, payload, due_at, job_id, created_at)
-		VALUES (@id, @booking, 'publish', @type, @seq, @payload::jsonb, clock_timestamp(),
-		        enqueue_job('publish', @id, now()), clock_timestamp())`,
-		pgx.NamedArgs{
-			"id": domain.NewID[domain.EffectID](), "booking": booking, "type": typ, "seq": seq, "payload": string(payload),
-		})
-	if err != nil {
-		return fmt.Errorf("append %s event of booking %s: %w", typ, booking, err)
-	}
+		VALUES ($1, $2, 'publish', $3, $4, $5::text::jsonb, clock_timestamp(), enqueue_job('publish', $1, now()), clock_timestamp())`,
+		domain.NewID[domain.EffectID](), booking, typ, seq, string(payload))
 	return nil
 }
 
+const (
+	selectEffect = `SELECT ` + effectColumns + ` FROM outbox o WHERE o.id = $1`
+	lockEffect   = selectEffect + ` FOR UPDATE`
+)
+
 // Load reads one effect. It returns domain.ErrNotFound if there is none.
 func Load(ctx context.Context, q postgres.Querier, id domain.EffectID) (Effect, error) {
-	return one(ctx, q, id, `SELECT `+effectColumns+` FROM outbox o WHERE o.id = $1`)
-}
-
-// LockEffect reads one effect and locks its row until tx ends. It returns domain.ErrNotFound if there is none.
-func LockEffect(ctx context.Context, tx pgx.Tx, id domain.EffectID) (Effect, error) {
-	return one(ctx, tx, id, `SELECT `+effectColumns+` FROM outbox o WHERE o.id = $1 FOR UPDATE`)
+	return one(ctx, q, id, selectEffect)
 }
 
 func one(ctx context.Context, q postgres.Querier, id domain.EffectID, query string) (Effect, error) {
@@ -96,21 +79,21 @@ func one(ctx context.Context, q postgres.Querier, id domain.EffectID, query stri
 	return e, nil
 }
 
-// CountAttempt counts one attempt at the effect. The count is ours, since River's goes with its row.
-func CountAttempt(ctx context.Context, tx pgx.Tx, id domain.EffectID) error {
-	_, err := tx.Exec(ctx, `UPDATE outbox SET attempts = attempts + 1 WHERE id = $1`, id)
-	if err != nil {
-		return fmt.Errorf("count an attempt at effect %s: %w", id, err)
-	}
-	return nil
+// Lock queues the reading of one effect into e, and locks its row until the batch's transaction ends. If there is none,
+// e stays as it is.
+func Lock(b *pgx.Batch, id domain.EffectID, e *Effect) {
+	postgres.One(b, "lock an effect", func(row Effect) { *e = row }, lockEffect, id)
 }
 
-// Finish says what became of the booking's effects of a kind: done or not_needed closes every one that is unfinished,
+// CountAttempt queues the counting of one attempt at the effect. The count is ours, since River's goes with its row.
+func CountAttempt(b *pgx.Batch, id domain.EffectID) {
+	postgres.Exec(b, "count an attempt at an effect", `UPDATE outbox SET attempts = attempts + 1 WHERE id = $1`, id)
+}
+
+// Finish queues what became of the booking's effects of a kind: done or not_needed closes every one that is unfinished,
 // parked ones included; in_doubt hands those that are pending or parked to the reconciler, due now, and leaves alone
 // what is in doubt already, which somebody may be looking at. Having nothing to finish is fine.
-func Finish(
-	ctx context.Context, tx pgx.Tx, booking domain.BookingID, kind domain.EffectKind, to domain.EffectStatus,
-) error {
+func Finish(b *pgx.Batch, booking domain.BookingID, kind domain.EffectKind, to domain.EffectStatus) error {
 	var query string
 	switch to {
 	case domain.EffectDone, domain.EffectNotNeeded:
@@ -126,46 +109,33 @@ func Finish(
 	default:
 		return fmt.Errorf("finish %s effects of booking %s: there is no status %q", kind, booking, to)
 	}
-	if _, err := tx.Exec(ctx, query, booking, kind, to); err != nil {
-		return fmt.Errorf("finish %s effects of booking %s: %w", kind, booking, err)
-	}
+	postgres.Exec(b, "finish an effect", query, booking, kind, to)
 	return nil
 }
 
-// Doubt hands an effect to the reconciler, which looks at it after due. An effect that is neither pending nor in doubt
-// any more stays as it is: somebody has ended the doubt meanwhile, or parked it.
+// Doubt queues that an effect is handed to the reconciler, which looks at it after due. An effect that is neither pending
+// nor in doubt any more stays as it is: somebody has ended the doubt meanwhile, or parked it.
 // lastError is shown to operators; it must hold nothing that the provider or a driver said.
-func Doubt(ctx context.Context, tx pgx.Tx, id domain.EffectID, lastError string, due time.Duration) error {
-	_, err := tx.Exec(ctx, `
+func Doubt(b *pgx.Batch, id domain.EffectID, lastError string, due time.Duration) {
+	postgres.Exec(b, "put an effect in doubt", `
 		UPDATE outbox SET status = 'in_doubt', last_error = $2, due_at = clock_timestamp() + $3::interval
 		 WHERE id = $1 AND status IN ('pending', 'in_doubt')`, id, lastError, due)
-	if err != nil {
-		return fmt.Errorf("doubt effect %s: %w", id, err)
-	}
-	return nil
 }
 
-// Park leaves an effect to a person: nothing happens to it until it is replayed. A finished effect stays as it is.
-func Park(ctx context.Context, q postgres.Querier, id domain.EffectID, lastError string) error {
-	_, err := q.Exec(ctx, `
+// Park queues that an effect is left to a person: nothing happens to it until it is replayed. A finished effect stays as
+// it is.
+func Park(b *pgx.Batch, id domain.EffectID, lastError string) {
+	postgres.Exec(b, "park an effect", `
 		UPDATE outbox SET status = 'parked', last_error = $2, due_at = clock_timestamp()
 		 WHERE id = $1 AND status IN ('pending', 'in_doubt')`, id, lastError)
-	if err != nil {
-		return fmt.Errorf("park effect %s: %w", id, err)
-	}
-	return nil
 }
 
-// Note records why an effect has not happened yet and when it is tried next; an empty lastError keeps the one before.
+// Note queues why an effect has not happened yet and when it is tried next; an empty lastError keeps the one before.
 // Its status stays, and a finished effect stays as it is.
-func Note(ctx context.Context, q postgres.Querier, id domain.EffectID, lastError string, due time.Duration) error {
-	_, err := q.Exec(ctx, `
+func Note(b *pgx.Batch, id domain.EffectID, lastError string, due time.Duration) {
+	postgres.Exec(b, "note why an effect waits", `
 		UPDATE outbox SET last_error = coalesce(nullif($2, ''), last_error), due_at = clock_timestamp() + $3::interval
 		 WHERE id = $1 AND status IN ('pending', 'in_doubt')`, id, lastError, due)
-	if err != nil {
-		return fmt.Errorf("note on effect %s: %w", id, err)
-	}
-	return nil
 }
 
 // ClaimDoubt takes the charge or cancel effect whose doubt is due for longest, and puts its next turn lease ahead, so
@@ -196,12 +166,12 @@ func ClaimDoubt(ctx context.Context, pool *pgxpool.Pool, lease time.Duration) (E
 	return e, true, nil
 }
 
-// Paused tells whether an operator has paused effects of this kind.
-func Paused(ctx context.Context, q postgres.Querier, kind domain.EffectKind) (bool, error) {
-	var paused bool
-	err := q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM outbox_pauses WHERE kind = $1)`, kind).Scan(&paused)
-	if err != nil {
-		return false, fmt.Errorf("read whether %s is paused: %w", kind, err)
-	}
-	return paused, nil
+// Paused queues the question whether an operator has paused effects of this kind.
+func Paused(b *pgx.Batch, kind domain.EffectKind, paused *bool) {
+	b.Queue(`SELECT EXISTS (SELECT FROM outbox_pauses WHERE kind = $1)`, kind).QueryRow(func(row pgx.Row) error {
+		if err := row.Scan(paused); err != nil {
+			return fmt.Errorf("read whether %s is paused: %w", kind, err)
+		}
+		return nil
+	})
 }

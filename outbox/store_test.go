@@ -19,9 +19,11 @@ func TestAppendCommitsWithItsCause(t *testing.T) {
 	b := setup(t)
 	made := b.book(t)
 	var id domain.EffectID
-	appendCancel := func(tx pgx.Tx) (err error) {
-		id, err = Append(t.Context(), tx, NewEffect{BookingID: made.booking, Kind: domain.EffectCancel})
-		return err
+	appendCancel := func(tx pgx.Tx) error {
+		return write(t.Context(), tx, func(q *pgx.Batch) error {
+			id = Append(q, NewEffect{BookingID: made.booking, Kind: domain.EffectCancel})
+			return nil
+		})
 	}
 	require.ErrorIs(t, postgres.InTx(t.Context(), b.pool, func(tx pgx.Tx) error {
 		require.NoError(t, appendCancel(tx))
@@ -46,31 +48,28 @@ func TestEffectMoves(t *testing.T) {
 		pending, doubt, parked  = domain.EffectPending, domain.EffectInDoubt, domain.EffectParked
 		done, unneeded, discard = domain.EffectDone, domain.EffectNotNeeded, domain.EffectDiscarded
 	)
-	finish := func(to domain.EffectStatus) func(*testing.T, pgx.Tx, booked) error {
-		return func(t *testing.T, tx pgx.Tx, made booked) error {
-			t.Helper()
-			return Finish(t.Context(), tx, made.booking, domain.EffectCharge, to)
-		}
+	finish := func(to domain.EffectStatus) func(*pgx.Batch, booked) error {
+		return func(q *pgx.Batch, made booked) error { return Finish(q, made.booking, domain.EffectCharge, to) }
 	}
 	from := []domain.EffectStatus{pending, doubt, parked, done, unneeded, discard}
 	for name, test := range map[string]struct {
-		move func(*testing.T, pgx.Tx, booked) error
+		move func(*pgx.Batch, booked) error
 		to   []domain.EffectStatus
 	}{
 		"done":       {finish(done), []domain.EffectStatus{done, done, done, done, unneeded, discard}},
 		"not_needed": {finish(unneeded), []domain.EffectStatus{unneeded, unneeded, unneeded, done, unneeded, discard}},
 		"in_doubt":   {finish(doubt), []domain.EffectStatus{doubt, doubt, doubt, done, unneeded, discard}},
-		"Doubt": {func(t *testing.T, tx pgx.Tx, made booked) error {
-			t.Helper()
-			return Doubt(t.Context(), tx, made.charge, "why", time.Minute)
+		"Doubt": {func(q *pgx.Batch, made booked) error {
+			Doubt(q, made.charge, "why", time.Minute)
+			return nil
 		}, []domain.EffectStatus{doubt, doubt, parked, done, unneeded, discard}},
-		"Park": {func(t *testing.T, tx pgx.Tx, made booked) error {
-			t.Helper()
-			return Park(t.Context(), tx, made.charge, "why")
+		"Park": {func(q *pgx.Batch, made booked) error {
+			Park(q, made.charge, "why")
+			return nil
 		}, []domain.EffectStatus{parked, parked, parked, done, unneeded, discard}},
-		"Note": {func(t *testing.T, tx pgx.Tx, made booked) error {
-			t.Helper()
-			return Note(t.Context(), tx, made.charge, "why", time.Minute)
+		"Note": {func(q *pgx.Batch, made booked) error {
+			Note(q, made.charge, "why", time.Minute)
+			return nil
 		}, from},
 	} {
 		for i, status := range from {
@@ -82,12 +81,12 @@ func TestEffectMoves(t *testing.T) {
 					UPDATE outbox SET status = $2, finished_at = CASE WHEN $3 THEN now() END WHERE id = $1`,
 					made.charge, status, status.Finished())
 				require.NoError(t, err)
-				require.NoError(t, test.move(t, tx, made))
-				e, err := LockEffect(t.Context(), tx, made.charge)
+				require.NoError(t, write(t.Context(), tx, func(q *pgx.Batch) error { return test.move(q, made) }))
+				e, err := Load(t.Context(), tx, made.charge)
 				require.NoError(t, err)
 				require.Equal(t, test.to[i], e.Status)
 				require.Equal(t, e.Status.Finished(), e.FinishedAt != nil)
-				held, err := LockEffect(t.Context(), tx, made.held)
+				held, err := Load(t.Context(), tx, made.held)
 				require.NoError(t, err)
 				require.Equal(t, pending, held.Status, "other kinds are left alone")
 			})
@@ -100,9 +99,11 @@ func TestFinishKeepsALease(t *testing.T) {
 	t.Parallel()
 	tx := testdb.Tx(t)
 	made := book(t, tx)
-	require.NoError(t, Doubt(t.Context(), tx, made.charge, "why", time.Hour))
-	require.NoError(t, Finish(t.Context(), tx, made.booking, domain.EffectCharge, domain.EffectInDoubt))
-	e, err := LockEffect(t.Context(), tx, made.charge)
+	require.NoError(t, write(t.Context(), tx, func(q *pgx.Batch) error {
+		Doubt(q, made.charge, "why", time.Hour)
+		return Finish(q, made.booking, domain.EffectCharge, domain.EffectInDoubt)
+	}))
+	e, err := Load(t.Context(), tx, made.charge)
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now().Add(time.Hour), e.DueAt, time.Minute)
 	require.Equal(t, "why", e.LastError)
@@ -111,11 +112,13 @@ func TestFinishKeepsALease(t *testing.T) {
 // TestFinishRefusesWhatIsNoEnd: a move that means nothing is a bug of the caller, and says so.
 func TestFinishRefusesWhatIsNoEnd(t *testing.T) {
 	t.Parallel()
-	tx := testdb.Tx(t)
+	var q pgx.Batch
 	for _, to := range []domain.EffectStatus{domain.EffectPending, domain.EffectParked, domain.EffectDiscarded, "", "x"} {
-		require.Error(t, Finish(t.Context(), tx, domain.NewID[domain.BookingID](), domain.EffectCharge, to))
+		require.Error(t, Finish(&q, domain.NewID[domain.BookingID](), domain.EffectCharge, to))
+		require.Zero(t, q.Len())
 	}
-	require.NoError(t, Finish(t.Context(), tx, domain.NewID[domain.BookingID](), domain.EffectCharge, domain.EffectDone))
+	require.NoError(t, Finish(&q, domain.NewID[domain.BookingID](), domain.EffectCharge, domain.EffectDone))
+	require.NoError(t, postgres.Send(t.Context(), testdb.Tx(t), &q), "nothing to finish is fine")
 }
 
 // TestClaimDoubtGivesEachToOne (G5): many reconcilers, each due doubt claimed once per lease, the oldest first, and
@@ -172,10 +175,12 @@ func TestCountAttempt(t *testing.T) {
 	t.Parallel()
 	tx := testdb.Tx(t)
 	made := book(t, tx)
-	for range 2 {
-		require.NoError(t, CountAttempt(t.Context(), tx, made.charge))
-	}
-	e, err := LockEffect(t.Context(), tx, made.charge)
+	require.NoError(t, write(t.Context(), tx, func(q *pgx.Batch) error {
+		CountAttempt(q, made.charge)
+		CountAttempt(q, made.charge)
+		return nil
+	}))
+	e, err := Load(t.Context(), tx, made.charge)
 	require.NoError(t, err)
 	require.Equal(t, 2, e.Attempts)
 }

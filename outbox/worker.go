@@ -28,10 +28,10 @@ type Job struct {
 	Kind    domain.EffectKind
 	Snoozes int // how often this job was put off, for back-off; a new job starts at 0
 
-	// Complete completes the River job inside the transaction that settles its effect, which saves a second run after a
-	// crash. A job row that is gone, rescued or no longer running never fails the settlement: the effect row is the
-	// truth. ctx must descend from the handler's. An error means that the transaction itself cannot go on.
-	Complete func(ctx context.Context, tx pgx.Tx) error
+	// Complete queues the completion of the River job in the transaction that settles its effect, which saves a second run
+	// after a crash. A job row that is gone, locked, rescued or no longer running never fails the settlement: the effect
+	// row is the truth.
+	Complete func(b *pgx.Batch)
 
 	line *line
 }

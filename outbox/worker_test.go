@@ -25,14 +25,14 @@ func settleCharge(t *testing.T, b *testBundle, ctx context.Context, job Job, bef
 		if before != nil {
 			before(tx)
 		}
-		e, err := LockEffect(ctx, tx, job.Effect)
+		e, err := Load(ctx, tx, job.Effect)
 		if err != nil {
 			return err
 		}
-		if err := Finish(ctx, tx, e.BookingID, e.Kind, domain.EffectDone); err != nil {
-			return err
-		}
-		return job.Complete(ctx, tx)
+		return write(ctx, tx, func(q *pgx.Batch) error {
+			job.Complete(q)
+			return Finish(q, e.BookingID, e.Kind, domain.EffectDone)
+		})
 	})
 }
 

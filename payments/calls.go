@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
+	"holdfast/internal/postgres"
 	"holdfast/outbox"
 )
 
@@ -23,37 +24,42 @@ type send struct {
 	recordedAt time.Time     // by this process's clock, for measuring only
 }
 
-// record writes down a send in the caller's transaction: its key, its frozen parameters, and that nothing observed
-// before it speaks of it. The send may be made only once that transaction has committed. A zero effect counts no attempt.
-func (p *Payments) record(
-	ctx context.Context, tx pgx.Tx, d dossier, e outbox.Effect, op domain.Operation, ordinal int,
-) (*send, error) {
+// record queues the record of a send: its key, its frozen parameters, and that nothing observed before it speaks of it.
+// What it returns is whole once the batch was sent, and the send may be made only once its transaction has committed.
+// Without an effect no attempt is counted.
+func (p *Payments) record(b *pgx.Batch, d dossier, op domain.Operation, ordinal int) *send {
+	key := domain.ProviderKey(d.id(), op, ordinal)
 	s := &send{
-		call: Call{
-			Operation: op, IntentID: d.payment.ProviderIntentID,
-			Key: domain.ProviderKey(d.id(), op, ordinal),
-		},
-		ordinal: ordinal, attempts: e.Attempts + 1, recordedAt: time.Now(),
+		call:    Call{Operation: op, IntentID: d.payment.ProviderIntentID},
+		ordinal: ordinal, attempts: d.effect.Attempts + 1, recordedAt: time.Now(),
 	}
-	var seconds float64
-	err := tx.QueryRow(ctx, `
+	b.Queue(`
 		INSERT INTO provider_calls AS c (payment_id, operation, ordinal, key, params, first_sent_at, last_sent_at)
 		VALUES ($1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp())
 		ON CONFLICT ON CONSTRAINT provider_calls_pkey
 		DO UPDATE SET sends = c.sends + 1, last_sent_at = clock_timestamp()
 		RETURNING key, params, sends, extract(epoch FROM clock_timestamp() - first_sent_at)::float8`,
-		d.payment.ID, op, ordinal, s.call.Key, p.gateway.Freeze(op, d.charge())).Scan(&s.call.Key, &s.call.Params, &s.sends, &seconds)
-	if err != nil {
-		return nil, fmt.Errorf("record the send %s: %w", s.call.Key, err)
+		d.payment.ID, op, ordinal, key, p.gateway.Freeze(op, d.charge()),
+	).QueryRow(func(row pgx.Row) error {
+		var seconds float64
+		if err := row.Scan(&s.call.Key, &s.call.Params, &s.sends, &seconds); err != nil {
+			return fmt.Errorf("record the send %s: %w", key, err)
+		}
+		s.age = time.Duration(seconds * float64(time.Second))
+		return nil
+	})
+	b.Queue(`UPDATE payments SET version = version + 1, updated_at = clock_timestamp() WHERE id = $1 RETURNING version`,
+		d.payment.ID,
+	).QueryRow(func(row pgx.Row) error {
+		if err := row.Scan(&s.version); err != nil {
+			return fmt.Errorf("raise the version for the send %s: %w", key, err)
+		}
+		return nil
+	})
+	if d.effect.ID != (domain.EffectID{}) {
+		outbox.CountAttempt(b, d.effect.ID)
 	}
-	s.age = time.Duration(seconds * float64(time.Second))
-	err = tx.QueryRow(ctx, `
-		UPDATE payments SET version = version + 1, updated_at = clock_timestamp() WHERE id = $1 RETURNING version`,
-		d.payment.ID).Scan(&s.version)
-	if err != nil {
-		return nil, fmt.Errorf("record the send %s: %w", s.call.Key, err)
-	}
-	return s, outbox.CountAttempt(ctx, tx, e.ID)
+	return s
 }
 
 // transmit makes a recorded send, with no transaction open. It checks the horizon once more: a process can be stopped for
@@ -75,39 +81,31 @@ func (p *Payments) transmit(ctx context.Context, s send) Outcome {
 	return out
 }
 
-// save joins an outcome into what is known over all sends of its key. An answer that speaks of one send only (busy, not
-// executed; rejected, unless it is the only send) never clears what an earlier send left unknown.
-func save(ctx context.Context, tx pgx.Tx, d dossier, s send, out Outcome) error {
+// save queues that an outcome is joined into what is known over all sends of its key. An answer that speaks of one send
+// only (busy, not executed; rejected, unless it is still the only send) never clears what an earlier send left unknown.
+func save(b *pgx.Batch, d dossier, s send, out Outcome) {
 	known := ""
 	switch out.Class {
 	case Executed, Declined, KnownState, KeyMismatch:
 		known = out.Class.String()
 	case Rejected:
-		if s.sends == 1 {
+		if c := d.find(s.call.Operation, s.ordinal); s.sends == 1 && c != nil && c.Sends == 1 {
 			known = out.Class.String()
 		}
 	case Unknown, Busy, NotExecuted:
 	}
-	_, err := tx.Exec(ctx, `
+	postgres.Exec(b, "save the outcome of a send", `
 		UPDATE provider_calls
 		   SET outcome = CASE WHEN $4 = '' THEN outcome ELSE $4 END,
 		       stored_error = stored_error OR $5,
 		       http_status = nullif($6, 0), error_code = nullif($7, ''), request_id = nullif($8, ''), replayed = $9
 		 WHERE payment_id = $1 AND operation = $2 AND ordinal = $3`,
 		d.payment.ID, s.call.Operation, s.ordinal, known, out.Stored, out.HTTPStatus, out.Code, out.RequestID, out.Replayed)
-	if err != nil {
-		return fmt.Errorf("save the outcome of %s: %w", s.call.Key, err)
-	}
-	return nil
 }
 
-// conclude writes what a read has proved about a call whose own answers left it unknown.
-func conclude(ctx context.Context, tx pgx.Tx, d dossier, op domain.Operation, ordinal int, as Class) error {
-	_, err := tx.Exec(ctx, `
+// conclude queues what a read has proved about a call whose own answers left it unknown.
+func conclude(b *pgx.Batch, d dossier, op domain.Operation, ordinal int, as Class) {
+	postgres.Exec(b, "conclude the outcome of a send", `
 		UPDATE provider_calls SET outcome = $4 WHERE payment_id = $1 AND operation = $2 AND ordinal = $3 AND outcome = 'unknown'`,
 		d.payment.ID, op, ordinal, as.String())
-	if err != nil {
-		return fmt.Errorf("conclude %s %d: %w", op, ordinal, err)
-	}
-	return nil
 }

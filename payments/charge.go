@@ -30,15 +30,48 @@ type decision struct {
 // role is who takes a step: a worker on a pending effect, or the reconciler on one in doubt. Both run the same protocol.
 type role struct {
 	owns     domain.EffectStatus
-	maxSends int                                 // 0: no bound but the back-off
-	complete func(context.Context, pgx.Tx) error // completes the River job in the settling transaction; may be nil
+	maxSends int                // 0: no bound but the back-off
+	complete func(b *pgx.Batch) // completes the River job in the settling transaction; may be nil
 }
 
-func (r role) done(ctx context.Context, tx pgx.Tx) error {
-	if r.complete == nil {
-		return nil
+func (r role) done(b *pgx.Batch) {
+	if r.complete != nil {
+		r.complete(b)
 	}
-	return r.complete(ctx, tx)
+}
+
+// turn decides under the booking's lock, and writes in the same transaction what decide has queued: three round trips and
+// the commit, however much it is.
+func (p *Payments) turn(
+	ctx context.Context, id domain.BookingID, effect domain.EffectID, decide func(b *pgx.Batch, d dossier) (decision, error),
+) (decision, error) {
+	var made decision
+	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
+		d, err := lock(ctx, tx, id, effect)
+		if err != nil {
+			return err
+		}
+		var b pgx.Batch
+		if made, err = decide(&b, d); err != nil {
+			return err
+		}
+		return postgres.Send(ctx, tx, &b)
+	})
+	if err != nil {
+		return decision{}, err // above all: nothing is sent after a failed commit of the send's record
+	}
+	p.woken(made.move)
+	if made.move.Refund {
+		p.logger.ErrorContext(ctx, reasonLateSuccess, "booking_id", id)
+	}
+	return made, nil
+}
+
+// note writes why an effect waits, and for how long.
+func (p *Payments) note(ctx context.Context, e outbox.Effect, why string, wait time.Duration) (progress, error) {
+	var b pgx.Batch
+	outbox.Note(&b, e.ID, why, wait)
+	return progress{after: wait}, postgres.Send(ctx, p.pool, &b)
 }
 
 const (
@@ -87,64 +120,63 @@ func (p *Payments) run(ctx context.Context, job outbox.Job, r role, next step) (
 
 // chargeStep records the next send, makes it and settles its outcome.
 func (p *Payments) chargeStep(ctx context.Context, e outbox.Effect, r role) (progress, error) {
-	var d decision
-	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		var err error
-		d, err = p.recordCharge(ctx, tx, e, r)
-		return err
-	})
+	d, err := p.turn(ctx, e.BookingID, e.ID, func(b *pgx.Batch, d dossier) (decision, error) { return p.nextCharge(b, d, r) })
 	if err != nil {
-		return progress{}, err // nothing is sent after a failed commit of the send's record
+		return progress{}, err
 	}
-	p.woken(d.move)
-	if d.send == nil {
-		return d.at, nil
-	}
-	out := p.transmit(ctx, *d.send)
-	if d.send.call.Operation == domain.OpCreate {
-		return p.settleCreate(ctx, e, r, *d.send, out)
-	}
-	return p.settleConfirm(ctx, e, r, *d.send, out)
+	return p.carryOut(ctx, e, r, d)
 }
 
-// recordCharge decides, under the booking's lock, what may be sent next, and records it.
-func (p *Payments) recordCharge(ctx context.Context, tx pgx.Tx, e outbox.Effect, r role) (decision, error) {
-	d, err := lock(ctx, tx, e.BookingID)
-	if err != nil {
-		return decision{}, err
+// carryOut makes the send that was decided, and the next one if settling it has decided on that: the transaction that
+// commits the intent's id records the confirm.
+func (p *Payments) carryOut(ctx context.Context, e outbox.Effect, r role, d decision) (progress, error) {
+	for d.send != nil {
+		s, out := *d.send, p.transmit(ctx, *d.send)
+		var err error
+		if s.call.Operation == domain.OpCreate {
+			d, err = p.settleCreate(ctx, e, r, s, out)
+		} else {
+			d, err = p.settleConfirm(ctx, e, r, s, out)
+		}
+		if err != nil {
+			return progress{}, err
+		}
 	}
-	e, err = outbox.LockEffect(ctx, tx, e.ID)
-	if err != nil || e.Status != r.owns {
-		return decision{}, err // somebody else has carried it on
+	return d.at, nil
+}
+
+// nextCharge decides what may be sent next, and records it.
+func (p *Payments) nextCharge(b *pgx.Batch, d dossier, r role) (decision, error) {
+	if d.effect.Status != r.owns {
+		return decision{}, nil // somebody else has carried it on
 	}
 	if d.booking.Status != domain.BookingHeld || d.payment.Status.Closed() {
-		err = outbox.Finish(ctx, tx, d.booking.ID, domain.EffectCharge, domain.EffectNotNeeded)
-		return decision{}, errors.Join(err, r.done(ctx, tx))
+		r.done(b)
+		return decision{}, outbox.Finish(b, d.booking.ID, domain.EffectCharge, domain.EffectNotNeeded)
 	}
 	if !d.now.Before(d.booking.HoldExpiresAt) { // nobody has swept it yet: no send may follow all the same
-		m, err := p.end(ctx, tx, d, domain.EndExpire)
-		return decision{move: m}, errors.Join(err, r.done(ctx, tx))
+		r.done(b)
+		m, err := p.end(b, d, domain.EndExpire)
+		return decision{move: m}, err
 	}
-	paused, err := outbox.Paused(ctx, tx, domain.EffectCharge)
-	if err != nil || paused {
-		return decision{at: progress{after: pauseCheck}}, err
+	if d.paused {
+		return decision{at: progress{after: pauseCheck}}, nil
 	}
 	op, ordinal := nextSend(d)
 	if c := d.find(op, ordinal); c != nil {
 		switch {
 		case c.dead(d.now, p.config.Horizon):
-			return p.handOver(ctx, tx, d, e, r, d.payment.Version, "the key of "+string(op)+" can be sent no more, and its outcome is unknown")
+			return p.handOver(b, d, r, d.payment.Version, "the key of "+string(op)+" can be sent no more, and its outcome is unknown")
 		case !c.open():
 			return decision{at: progress{look: true}}, nil // it ran; sending it again would only replay its first answer
-		case r.maxSends > 0 && e.Attempts >= r.maxSends:
-			return p.handOver(ctx, tx, d, e, r, d.payment.Version, "no answer to any of the sends made so far")
+		case r.maxSends > 0 && d.effect.Attempts >= r.maxSends:
+			return p.handOver(b, d, r, d.payment.Version, "no answer to any of the sends made so far")
 		}
-		if rest := p.backoff(e.Attempts) - d.now.Sub(c.LastSentAt); rest > 0 {
+		if rest := p.backoff(d.effect.Attempts) - d.now.Sub(c.LastSentAt); rest > 0 {
 			return decision{at: progress{after: rest}}, nil // a twin has just sent it
 		}
 	}
-	s, err := p.record(ctx, tx, d, e, op, ordinal)
-	return decision{send: s}, err
+	return decision{send: p.record(b, d, op, ordinal)}, nil
 }
 
 // nextSend says which send the payment needs: the create of its one intent, then the confirm of the newest card. A
@@ -167,21 +199,21 @@ func nextSend(d dossier) (domain.Operation, int) {
 // handOver gives the effect to the reconciler: more sends prove nothing, and a doubt is never called failure (G4).
 // version is what the payment's was when the doubt arose: whoever has settled something since knows better, and whoever
 // has taken the effect owns it.
-func (p *Payments) handOver(ctx context.Context, tx pgx.Tx, d dossier, e outbox.Effect, r role, version int64, why string) (decision, error) {
-	e, err := outbox.LockEffect(ctx, tx, e.ID)
-	if err != nil || e.Status != r.owns {
-		return decision{}, err
+func (p *Payments) handOver(b *pgx.Batch, d dossier, r role, version int64, why string) (decision, error) {
+	if d.effect.Status != r.owns {
+		return decision{}, nil
 	}
-	m, err := p.settle(ctx, tx, d, domain.Observation{Fact: domain.FactDoubt, Version: version}, nil)
+	m, err := p.settle(b, d, domain.Observation{Fact: domain.FactDoubt, Version: version}, nil)
 	if err != nil || m.Stale {
 		return decision{at: progress{again: m.Stale}}, err
 	}
 	var due time.Duration // a worker's doubt is looked at now, a reconciler's own after a while
 	if r.owns == domain.EffectInDoubt {
-		due = p.backoff(e.Attempts + 1)
+		due = p.backoff(d.effect.Attempts + 1)
 	}
-	err = outbox.Doubt(ctx, tx, e.ID, why, due)
-	return decision{move: m}, errors.Join(err, r.done(ctx, tx))
+	outbox.Doubt(b, d.effect.ID, why, due)
+	r.done(b)
+	return decision{move: m}, nil
 }
 
 // lookStep reads the intent and settles what it shows. If that is nothing new, more of the worker's sends prove nothing:
@@ -190,8 +222,7 @@ func (p *Payments) lookStep(ctx context.Context, e outbox.Effect, r role) (progr
 	s, err := p.look(ctx, e.BookingID, r.complete)
 	switch {
 	case errors.Is(err, errUnread):
-		wait := p.backoff(e.Attempts + 1)
-		return progress{after: wait}, outbox.Note(ctx, p.pool, e.ID, unread(err), wait)
+		return p.note(ctx, e, unread(err), p.backoff(e.Attempts+1))
 	case err != nil:
 		return progress{}, err
 	case s.move.Stale:
@@ -199,14 +230,8 @@ func (p *Payments) lookStep(ctx context.Context, e outbox.Effect, r role) (progr
 	case !s.unresolved():
 		return progress{}, nil
 	}
-	var d decision
-	err = postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		dossier, err := lock(ctx, tx, e.BookingID)
-		if err != nil {
-			return err
-		}
-		d, err = p.handOver(ctx, tx, dossier, e, r, s.version, "the intent shows "+shown(s.intent.Status)+", and its confirm has run")
-		return err
+	d, err := p.turn(ctx, e.BookingID, e.ID, func(b *pgx.Batch, d dossier) (decision, error) {
+		return p.handOver(b, d, r, s.version, "the intent shows "+shown(s.intent.Status)+", and its confirm has run")
 	})
 	return d.at, err
 }

@@ -2,8 +2,6 @@ package payments
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,6 +10,7 @@ import (
 	"holdfast/domain"
 	"holdfast/internal/bookings"
 	"holdfast/internal/postgres"
+	"holdfast/outbox"
 )
 
 // dossier is all that the protocol knows of one booking's money: the booking, its payment and every send ever made.
@@ -19,7 +18,9 @@ type dossier struct {
 	booking domain.Booking
 	payment payment
 	calls   []call
-	now     time.Time // the database's clock, read after the locks were had
+	effect  outbox.Effect // whose turn it is; zero where there is none
+	paused  bool          // charges: an operator has said that no send may take money for now
+	now     time.Time     // the database's clock, read after the locks were had
 }
 
 type payment struct {
@@ -59,67 +60,54 @@ const paymentColumns = `id, booking_id, amount, currency, payment_method, card, 
 	coalesce(failure_code, '') AS failure_code, version, watches,
 	clock_timestamp() AS now`
 
-// lock reads a dossier and keeps everybody else from moving the booking or its payment until the transaction ends. The
-// booking is always locked first.
-func lock(ctx context.Context, tx pgx.Tx, id domain.BookingID) (dossier, error) {
-	booking, err := bookings.Lock(ctx, tx, id)
-	if err != nil {
-		return dossier{}, err
+// lock reads a dossier and keeps everybody else from moving the booking, its payment or the effect until the transaction
+// ends. They are always locked in this order. It is one round trip of several statements: each sees what was committed
+// while the one before waited for its lock, which one statement with joins would not.
+func lock(ctx context.Context, tx pgx.Tx, id domain.BookingID, effect domain.EffectID) (dossier, error) {
+	var d dossier
+	var b pgx.Batch
+	bookings.Lock(&b, id, &d.booking)
+	readPayment(&b, id, `FOR UPDATE`, &d.payment)
+	readCalls(&b, id, &d.calls)
+	if effect != (domain.EffectID{}) {
+		outbox.Lock(&b, effect, &d.effect)
+		outbox.Paused(&b, domain.EffectCharge, &d.paused)
 	}
-	d := dossier{booking: booking}
-	d.payment, err = readPayment(ctx, tx, `SELECT `+paymentColumns+` FROM payments WHERE booking_id = $1 FOR UPDATE`, id.UUID)
-	if err != nil {
-		return dossier{}, err
-	}
-	d.now = d.payment.Now
-	d.calls, err = readCalls(ctx, tx, d.payment.ID)
-	return d, err
+	err := postgres.Send(ctx, tx, &b)
+	return d.checked(err)
 }
 
-// peek reads what a look at the provider needs, without locks: the payment first, so that its version is never newer
-// than the calls, and always older than the look.
+// peek reads what a look at the provider needs, without locks: the version may be older than the look, and is never newer.
 func (p *Payments) peek(ctx context.Context, id domain.BookingID) (dossier, error) {
 	var d dossier
-	var err error
-	d.payment, err = readPayment(ctx, p.pool, `SELECT `+paymentColumns+` FROM payments WHERE booking_id = $1`, id.UUID)
-	if err != nil {
-		return dossier{}, err
-	}
-	d.now = d.payment.Now
-	d.calls, err = readCalls(ctx, p.pool, d.payment.ID)
-	return d, err
+	var b pgx.Batch
+	readPayment(&b, id, ``, &d.payment)
+	readCalls(&b, id, &d.calls)
+	err := postgres.Send(ctx, p.pool, &b)
+	return d.checked(err)
 }
 
-func readPayment(ctx context.Context, q postgres.Querier, sql string, args ...any) (payment, error) {
-	rows, err := q.Query(ctx, sql, args...)
-	if err != nil {
-		return payment{}, fmt.Errorf("read a payment: %w", err)
-	}
-	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[payment])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return payment{}, domain.ErrNotFound
-	}
-	if err != nil {
-		return payment{}, fmt.Errorf("read a payment: %w", err)
-	}
-	return row, nil
+func readPayment(b *pgx.Batch, id domain.BookingID, locking string, into *payment) {
+	postgres.One(b, "read a payment", func(row payment) { *into = row },
+		`SELECT `+paymentColumns+` FROM payments WHERE booking_id = $1 `+locking, id.UUID)
 }
 
-func readCalls(ctx context.Context, q postgres.Querier, payment uuid.UUID) ([]call, error) {
-	rows, err := q.Query(ctx, `
+func readCalls(b *pgx.Batch, id domain.BookingID, into *[]call) {
+	postgres.All(b, "read the sends of a payment", into, `
 		SELECT operation, ordinal, key, params, first_sent_at, last_sent_at, sends, outcome, stored_error,
 		       coalesce(http_status, 0) AS http_status, coalesce(error_code, '') AS error_code
 		  FROM provider_calls
-		 WHERE payment_id = $1
-		 ORDER BY operation, ordinal`, payment)
-	if err != nil {
-		return nil, fmt.Errorf("read the sends of a payment: %w", err)
+		 WHERE payment_id = (SELECT id FROM payments WHERE booking_id = $1)
+		 ORDER BY operation, ordinal`, id.UUID)
+}
+
+// checked gives the dossier its clock, or says that there is none.
+func (d dossier) checked(err error) (dossier, error) {
+	if err == nil && d.payment.ID == uuid.Nil {
+		err = domain.ErrNotFound
 	}
-	calls, err := pgx.CollectRows(rows, pgx.RowToStructByName[call])
-	if err != nil {
-		return nil, fmt.Errorf("read the sends of a payment: %w", err)
-	}
-	return calls, nil
+	d.now = d.payment.Now
+	return d, err
 }
 
 func (d dossier) id() domain.PaymentID { return domain.PaymentID{UUID: d.payment.ID} }

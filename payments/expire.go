@@ -26,12 +26,15 @@ func (p *Payments) SweepHold(ctx context.Context) (bool, error) {
 			return err
 		}
 		found = true
-		d, err := lock(ctx, tx, booking.ID)
+		d, err := lock(ctx, tx, booking.ID, domain.EffectID{})
 		if err != nil {
 			return err
 		}
-		moved, err = p.end(ctx, tx, d, domain.EndExpire)
-		return err
+		var b pgx.Batch
+		if moved, err = p.end(&b, d, domain.EndExpire); err != nil {
+			return err
+		}
+		return postgres.Send(ctx, tx, &b)
 	})
 	if err != nil {
 		return false, fmt.Errorf("sweep a hold: %w", err)

@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
-	"holdfast/internal/postgres"
 	"holdfast/outbox"
 )
 
@@ -32,12 +31,7 @@ const (
 // intent is read. If it cannot be read, the same key may still bring the answer, and nothing else may be sent.
 func (p *Payments) fenceStep(l looked) step {
 	return func(ctx context.Context, e outbox.Effect, r role) (progress, error) {
-		var d decision
-		err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-			var err error
-			d, err = p.recordCancel(ctx, tx, e, r, l)
-			return err
-		})
+		d, err := p.turn(ctx, e.BookingID, e.ID, func(b *pgx.Batch, d dossier) (decision, error) { return p.nextCancel(b, d, r, l) })
 		switch {
 		case err != nil:
 			return progress{}, err
@@ -46,7 +40,8 @@ func (p *Payments) fenceStep(l looked) step {
 		case d.send == nil:
 			return d.at, nil
 		default:
-			return p.settleCancel(ctx, e, r, *d.send, p.transmit(ctx, *d.send))
+			d, err = p.settleCancel(ctx, e, r, *d.send, p.transmit(ctx, *d.send))
+			return d.at, err
 		}
 	}
 }
@@ -72,25 +67,23 @@ func (p *Payments) lookThenFence(ctx context.Context, e outbox.Effect, r role) (
 
 // waitFor leaves the effect until the provider may have more to say.
 func (p *Payments) waitFor(ctx context.Context, e outbox.Effect, why string) (progress, error) {
-	return progress{after: p.config.Poll}, outbox.Note(ctx, p.pool, e.ID, why, p.config.Poll)
+	return p.note(ctx, e, why, p.config.Poll)
 }
 
-func (p *Payments) recordCancel(ctx context.Context, tx pgx.Tx, e outbox.Effect, r role, l looked) (decision, error) {
-	d, err := lock(ctx, tx, e.BookingID)
-	if err != nil {
-		return decision{}, err
-	}
-	e, err = outbox.LockEffect(ctx, tx, e.ID)
-	if err != nil || e.Status != r.owns {
-		return decision{}, err
+// nextCancel decides whether a cancel may be sent now, and records it.
+func (p *Payments) nextCancel(b *pgx.Batch, d dossier, r role, l looked) (decision, error) {
+	e := d.effect
+	if e.Status != r.owns {
+		return decision{}, nil
 	}
 	if d.booking.Status != domain.BookingEnding || d.payment.Status.Closed() {
-		err = outbox.Finish(ctx, tx, d.booking.ID, domain.EffectCancel, domain.EffectNotNeeded)
-		return decision{}, errors.Join(err, r.done(ctx, tx))
+		r.done(b)
+		return decision{}, outbox.Finish(b, d.booking.ID, domain.EffectCancel, domain.EffectNotNeeded)
 	}
 	if r.maxSends > 0 && e.Attempts >= r.maxSends {
-		err = outbox.Doubt(ctx, tx, e.ID, "the fence got no answer to any of the sends made so far", 0)
-		return decision{}, errors.Join(err, r.done(ctx, tx))
+		outbox.Doubt(b, e.ID, "the fence got no answer to any of the sends made so far", 0)
+		r.done(b)
+		return decision{}, nil
 	}
 	last := d.last(domain.OpCancel)
 	spent := last != nil && (!last.open() || last.dead(d.now, p.config.Horizon))
@@ -100,7 +93,8 @@ func (p *Payments) recordCancel(ctx context.Context, tx pgx.Tx, e outbox.Effect,
 		return decision{at: progress{look: true}}, nil
 	case l == unreadable && (last == nil || spent || processing):
 		wait := p.backoff(e.Attempts + 1)
-		return decision{at: progress{after: wait}}, outbox.Note(ctx, tx, e.ID, errUnread.Error(), wait)
+		outbox.Note(b, e.ID, errUnread.Error(), wait)
+		return decision{at: progress{after: wait}}, nil
 	}
 	ordinal := 1
 	if last != nil {
@@ -112,25 +106,25 @@ func (p *Payments) recordCancel(ctx context.Context, tx pgx.Tx, e outbox.Effect,
 			ordinal++
 		}
 	}
-	s, err := p.record(ctx, tx, d, e, domain.OpCancel, ordinal)
-	return decision{send: s}, err
+	return decision{send: p.record(b, d, domain.OpCancel, ordinal)}, nil
 }
 
 // settleCancel brings home the answer to a cancel. Only a final state of the intent ends the booking; everything else
 // is looked at again.
-func (p *Payments) settleCancel(ctx context.Context, e outbox.Effect, r role, s send, out Outcome) (progress, error) {
+func (p *Payments) settleCancel(ctx context.Context, e outbox.Effect, r role, s send, out Outcome) (decision, error) {
 	fact := domain.FactNothing
 	if out.Intent != nil {
 		var err error
 		if fact, err = p.factOf(ctx, dossier{}, out.Intent, false); err != nil && !errors.Is(err, errUnread) {
-			return progress{}, err
+			return decision{}, err
 		}
 	}
-	return p.bringHome(ctx, e, s, out, func(tx pgx.Tx, d dossier) (decision, error) {
+	return p.bringHome(ctx, e, s, out, func(b *pgx.Batch, d dossier) (decision, error) {
 		if fact == domain.FactNothing {
-			return p.later(ctx, tx, e, s, out)
+			return p.later(b, e, s, out), nil
 		}
-		m, err := p.settle(ctx, tx, d, domain.Observation{Fact: fact, Version: s.version}, out.Intent)
-		return decision{move: m}, errors.Join(err, r.done(ctx, tx))
+		m, err := p.settle(b, d, domain.Observation{Fact: fact, Version: s.version}, out.Intent)
+		r.done(b)
+		return decision{move: m}, err
 	})
 }

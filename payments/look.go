@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdfast/domain"
 	"holdfast/internal/postgres"
@@ -38,8 +39,8 @@ func unread(err error) string {
 func (s sighting) unresolved() bool { return s.fact == domain.FactNothing || s.move.Stale }
 
 // look reads the intent and settles what it shows. errUnread means that the provider told nothing.
-// within runs in the settling transaction, after the settling, unless the observation was stale.
-func (p *Payments) look(ctx context.Context, id domain.BookingID, within func(context.Context, pgx.Tx) error) (sighting, error) {
+// within adds to the settling transaction, unless the question stayed open; it may be nil.
+func (p *Payments) look(ctx context.Context, id domain.BookingID, within func(*pgx.Batch)) (sighting, error) {
 	before, err := p.peek(ctx, id) // the version first, then the question
 	if err != nil {
 		return sighting{}, err
@@ -52,21 +53,17 @@ func (p *Payments) look(ctx context.Context, id domain.BookingID, within func(co
 	if s.fact, err = p.factOf(ctx, before, &s.intent, true); err != nil {
 		return sighting{}, err
 	}
-	err = postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		d, err := lock(ctx, tx, id)
-		if err != nil {
-			return err
+	_, err = p.turn(ctx, id, domain.EffectID{}, func(b *pgx.Batch, d dossier) (decision, error) {
+		var err error
+		s.move, err = p.settle(b, d, domain.Observation{Fact: s.fact, Version: s.version}, &s.intent)
+		if err == nil && !s.unresolved() && within != nil {
+			within(b)
 		}
-		s.move, err = p.settle(ctx, tx, d, domain.Observation{Fact: s.fact, Version: s.version}, &s.intent)
-		if err != nil || s.unresolved() || within == nil {
-			return err
-		}
-		return within(ctx, tx)
+		return decision{move: s.move}, err
 	})
 	if err != nil {
 		return sighting{}, err
 	}
-	p.woken(s.move)
 	return s, nil
 }
 
@@ -162,26 +159,36 @@ func (p *Payments) findIntents(ctx context.Context, d dossier) ([]Intent, error)
 	return slices.DeleteFunc(listed, func(i Intent) bool { return i.PaymentID != d.id().String() }), nil
 }
 
-// adopt commits an intent's id: from here on it is the one intent that may ever be confirmed for this booking. It
-// succeeds only while the booking is held and the payment open; an intent that turns up later can only be canceled.
-func adopt(ctx context.Context, tx pgx.Tx, d dossier, i Intent) (bool, error) {
+// adopt queues the commit of an intent's id: from here on it is the one intent that may ever be confirmed for this
+// booking. It returns the dossier as it will be, and false if the intent is not the booking's: one that turns up when the
+// booking is no longer held, the payment is closed or another was adopted can only be canceled.
+func adopt(b *pgx.Batch, d dossier, i Intent) (dossier, bool) {
 	if d.booking.Status != domain.BookingHeld || d.payment.Status.Closed() {
-		return false, nil
+		return d, false
 	}
 	if d.payment.ProviderIntentID != "" {
-		return d.payment.ProviderIntentID == i.ID, nil
+		return d, d.payment.ProviderIntentID == i.ID
 	}
-	tag, err := tx.Exec(ctx, `
+	postgres.ExecAnd(b, "commit the intent of a payment", oneRow, `
 		UPDATE payments
 		   SET provider_intent_id = $3, provider_method_id = nullif($4, ''), livemode = $5, version = version + 1,
 		       updated_at = clock_timestamp()
 		 WHERE id = $1 AND version = $2 AND provider_intent_id IS NULL`,
 		d.payment.ID, d.payment.Version, i.ID, i.PaymentMethod, i.Livemode)
-	if err != nil {
-		return false, fmt.Errorf("commit the intent of payment %s: %w", d.id(), err)
-	}
-	return tag.RowsAffected() == 1, nil
+	d.payment.ProviderIntentID, d.payment.ProviderMethodID = i.ID, i.PaymentMethod
+	d.payment.Version++
+	return d, true
 }
+
+// oneRow makes sure that a compare-and-set found what was locked.
+func oneRow(tag pgconn.CommandTag) error {
+	if tag.RowsAffected() != 1 {
+		return errMoved
+	}
+	return nil
+}
+
+var errMoved = errors.New("the payment's version moved under the booking's lock")
 
 // errForeignIntent says that what the provider made is not what was asked for.
 var errForeignIntent = errors.New("the provider's intent differs from what was sent: mode, amount, currency or our ids")

@@ -30,7 +30,8 @@ func (p *Payments) ResolveDoubt(ctx context.Context) (bool, error) {
 		at.after = p.config.Backoff
 	}
 	if at.after > 0 {
-		return true, outbox.Note(ctx, p.pool, e.ID, "", at.after)
+		_, err = p.note(ctx, e, "", at.after)
+		return true, err
 	}
 	return true, nil
 }
@@ -55,53 +56,47 @@ func (p *Payments) resolve(ctx context.Context, e outbox.Effect) (progress, erro
 func (p *Payments) resolveCreate(ctx context.Context, e outbox.Effect, r role, d dossier) (progress, error) {
 	found, err := p.findIntents(ctx, d)
 	if errors.Is(err, errUnread) {
-		wait := p.backoff(e.Attempts + 1)
-		return progress{after: wait}, outbox.Note(ctx, p.pool, e.ID, unread(err), wait)
+		return p.note(ctx, e, unread(err), p.backoff(e.Attempts+1))
 	}
 	if err != nil {
 		return progress{}, err
 	}
-	var moved domain.Move
-	err = postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		now, err := lock(ctx, tx, e.BookingID)
-		if err != nil {
-			return err
-		}
+	made, err := p.turn(ctx, e.BookingID, e.ID, func(b *pgx.Batch, now dossier) (decision, error) {
 		if i := slices.IndexFunc(found, func(i Intent) bool { return i.Status != IntentCanceled }); i >= 0 {
-			_, err := p.created(ctx, tx, now, e, r, found[i])
-			return err
+			return p.created(ctx, b, now, r, found[i])
 		}
-		moved, err = p.absent(ctx, tx, now, d.payment.Version)
-		return err
+		return p.absent(b, now, d.payment.Version)
 	})
 	if err != nil {
 		return progress{}, err
 	}
-	p.woken(moved)
+	if made.send != nil {
+		if at, err := p.carryOut(ctx, e, r, made); err != nil || !at.again && !at.look {
+			return at, err
+		}
+	}
 	return p.chargeTurn(ctx, e, r)
 }
 
 // absent draws the conclusion from a complete listing without an intent of the payment. If the provider's newest answer
 // refused the create outright, the payment is refused. A dead create gives way to the next one. Should the provider roll
 // one forward later all the same, the intent is an unconfirmed orphan and takes no money.
-func (p *Payments) absent(ctx context.Context, tx pgx.Tx, d dossier, version int64) (domain.Move, error) {
+func (p *Payments) absent(b *pgx.Batch, d dossier, version int64) (decision, error) {
 	last := d.last(domain.OpCreate)
 	switch {
 	case last == nil:
-		return domain.Move{}, nil
+		return decision{}, nil
 	case last.open() && !last.StoredError && (last.HTTPStatus == http.StatusBadRequest || last.HTTPStatus == http.StatusNotFound):
 		seen := &Intent{LastError: &LastError{Code: last.ErrorCode}}
-		return p.settle(ctx, tx, d, domain.Observation{Fact: domain.FactRefused, Version: version}, seen)
+		m, err := p.settle(b, d, domain.Observation{Fact: domain.FactRefused, Version: version}, seen)
+		return decision{move: m}, err
 	case !last.dead(d.now, p.config.Horizon):
-		return domain.Move{}, nil
+		return decision{}, nil
 	}
-	_, err := tx.Exec(ctx, `
+	postgres.Exec(b, "conclude that a create made nothing", `
 		UPDATE provider_calls SET outcome = 'rejected' WHERE payment_id = $1 AND operation = $2 AND ordinal = $3`,
 		d.payment.ID, last.Operation, last.Ordinal)
-	if err != nil {
-		return domain.Move{}, fmt.Errorf("conclude that %s made nothing: %w", last.Key, err)
-	}
-	return domain.Move{}, nil
+	return decision{}, nil
 }
 
 // resolveConfirm ends the doubt whether the money was taken. The intent is read first; only if it has not executed so
@@ -110,8 +105,7 @@ func (p *Payments) resolveConfirm(ctx context.Context, e outbox.Effect, r role) 
 	s, err := p.look(ctx, e.BookingID, nil)
 	switch {
 	case errors.Is(err, errUnread):
-		wait := p.backoff(e.Attempts + 1)
-		return progress{after: wait}, outbox.Note(ctx, p.pool, e.ID, unread(err), wait)
+		return p.note(ctx, e, unread(err), p.backoff(e.Attempts+1))
 	case err != nil:
 		return progress{}, err
 	case s.move.Stale:
@@ -135,24 +129,15 @@ func (p *Payments) resolveConfirm(ctx context.Context, e outbox.Effect, r role) 
 // fenceIfDead ends the booking for doubt if its confirm can be sent no more. The hold may still run: after a stored
 // error nobody can say whether the charge comes yet, and only the fence finds out.
 func (p *Payments) fenceIfDead(ctx context.Context, e outbox.Effect) (bool, error) {
-	var moved domain.Move
-	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		d, err := lock(ctx, tx, e.BookingID)
-		if err != nil {
-			return err
-		}
+	made, err := p.turn(ctx, e.BookingID, e.ID, func(b *pgx.Batch, d dossier) (decision, error) {
 		confirm := d.find(domain.OpConfirm, d.payment.Card)
 		if confirm == nil || !confirm.dead(d.now, p.config.Horizon) {
-			return nil
+			return decision{}, nil
 		}
-		moved, err = p.end(ctx, tx, d, domain.EndDoubt)
-		return err
+		m, err := p.end(b, d, domain.EndDoubt)
+		return decision{move: m}, err
 	})
-	if err != nil {
-		return false, err
-	}
-	p.woken(moved)
-	return moved.Changed, nil
+	return made.move.Changed, err
 }
 
 // chargeTurn takes the steps that a worker would take, for an effect that is the reconciler's.

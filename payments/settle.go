@@ -1,13 +1,11 @@
 package payments
 
 import (
-	"context"
-	"fmt"
-
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
 	"holdfast/internal/bookings"
+	"holdfast/internal/postgres"
 	"holdfast/outbox"
 )
 
@@ -17,56 +15,51 @@ const reasonLateSuccess = "the money was taken although the booking has ended: r
 // settle is the single door: everybody who has seen something of the provider's brings it here, under the booking's
 // lock, and the payment, its booking, the effects and the event change in this one transaction, or not at all.
 // What may change is decided by domain.Settle alone.
-func (p *Payments) settle(ctx context.Context, tx pgx.Tx, d dossier, o domain.Observation, seen *Intent) (domain.Move, error) {
+func (p *Payments) settle(b *pgx.Batch, d dossier, o domain.Observation, seen *Intent) (domain.Move, error) {
 	m := domain.Settle(d.state(), o)
 	if m.Stale {
 		return m, nil
 	}
 	if o.Fact == domain.FactDeclined || o.Fact == domain.FactAction {
 		// Whatever the sends themselves answered, the newest card's confirm is known to have run.
-		if err := conclude(ctx, tx, d, domain.OpConfirm, d.payment.Card, Executed); err != nil {
-			return m, err
-		}
+		conclude(b, d, domain.OpConfirm, d.payment.Card, Executed)
 	}
-	return m, p.apply(ctx, tx, d, m, seen)
+	return m, p.apply(b, d, m, seen)
 }
 
 // end begins the end of a held booking (domain.End) under its lock.
-func (p *Payments) end(ctx context.Context, tx pgx.Tx, d dossier, reason domain.EndingReason) (domain.Move, error) {
+func (p *Payments) end(b *pgx.Batch, d dossier, reason domain.EndingReason) (domain.Move, error) {
 	m := domain.End(d.state(), reason)
-	return m, p.apply(ctx, tx, d, m, nil)
+	return m, p.apply(b, d, m, nil)
 }
 
-// apply writes a move.
-func (p *Payments) apply(ctx context.Context, tx pgx.Tx, d dossier, m domain.Move, seen *Intent) error {
+// apply queues the writing of a move.
+func (p *Payments) apply(b *pgx.Batch, d dossier, m domain.Move, seen *Intent) error {
 	if m.Changed {
-		if err := p.applyChange(ctx, tx, d, m, seen); err != nil {
+		if err := p.applyChange(b, d, m, seen); err != nil {
 			return err
 		}
 	}
 	if m.Charge != "" {
-		if err := outbox.Finish(ctx, tx, d.booking.ID, domain.EffectCharge, m.Charge); err != nil {
+		if err := outbox.Finish(b, d.booking.ID, domain.EffectCharge, m.Charge); err != nil {
 			return err
 		}
 	}
 	if m.Cancel != "" {
-		if err := outbox.Finish(ctx, tx, d.booking.ID, domain.EffectCancel, m.Cancel); err != nil {
+		if err := outbox.Finish(b, d.booking.ID, domain.EffectCancel, m.Cancel); err != nil {
 			return err
 		}
 	}
 	if m.Fence {
-		if _, err := outbox.Append(ctx, tx, outbox.NewEffect{BookingID: d.booking.ID, Kind: domain.EffectCancel}); err != nil {
-			return err
-		}
+		outbox.Append(b, outbox.NewEffect{BookingID: d.booking.ID, Kind: domain.EffectCancel})
 	}
 	if m.Refund {
-		p.logger.ErrorContext(ctx, reasonLateSuccess, "booking_id", d.booking.ID, "payment_id", d.id())
-		return outbox.AppendParked(ctx, tx, d.booking.ID, domain.EffectRefund, reasonLateSuccess)
+		outbox.AppendParked(b, d.booking.ID, domain.EffectRefund, reasonLateSuccess)
 	}
 	return nil
 }
 
-func (p *Payments) applyChange(ctx context.Context, tx pgx.Tx, d dossier, m domain.Move, seen *Intent) error {
+func (p *Payments) applyChange(b *pgx.Batch, d dossier, m domain.Move, seen *Intent) error {
 	var failure, decline string
 	var received int64
 	if seen != nil {
@@ -75,7 +68,7 @@ func (p *Payments) applyChange(ctx context.Context, tx pgx.Tx, d dossier, m doma
 			failure, decline = seen.LastError.Code, seen.LastError.DeclineCode
 		}
 	}
-	tag, err := tx.Exec(ctx, `
+	postgres.ExecAnd(b, "settle a payment", oneRow, `
 		UPDATE payments
 		   SET status = $3, version = version + 1, updated_at = clock_timestamp(),
 		       failure_code = nullif($4, ''), decline_code = nullif($5, ''),
@@ -83,23 +76,14 @@ func (p *Payments) applyChange(ctx context.Context, tx pgx.Tx, d dossier, m doma
 		       watch_at = clock_timestamp() + $7::interval, watches = 0
 		 WHERE id = $1 AND version = $2`,
 		d.payment.ID, d.payment.Version, m.Payment, failure, decline, received, p.watchAfter(d, m))
-	if err != nil {
-		return fmt.Errorf("settle payment %s: %w", d.id(), err)
-	}
-	if tag.RowsAffected() != 1 {
-		return fmt.Errorf("settle payment %s: its version moved under the booking's lock", d.id())
-	}
 	if m.Event == "" && m.Booking == d.booking.Status {
 		return nil
 	}
-	booking, err := bookings.Apply(ctx, tx, d.booking, m)
-	if err != nil {
-		return err
-	}
+	booking := bookings.Apply(b, d.booking, m)
 	if m.Event == "" {
 		return nil
 	}
-	return outbox.AppendEvent(ctx, tx, booking.ID, booking.EventSeq, m.Event, domain.EventData{
+	return outbox.AppendEvent(b, booking.ID, booking.EventSeq, m.Event, domain.EventData{
 		BookingID: booking.ID, PaymentID: d.id(), ResourceID: booking.ResourceID,
 		Status: booking.Status, EndingReason: booking.EndingReason, PaymentStatus: m.Payment, DeclineCode: decline,
 		Start: domain.Instant(booking.Start), End: domain.Instant(booking.End), Quantity: booking.Quantity,

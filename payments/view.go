@@ -9,6 +9,7 @@ import (
 
 	"holdfast/domain"
 	"holdfast/internal/bookings"
+	"holdfast/internal/postgres"
 )
 
 // View is a booking with what its owner may know of its payment.
@@ -39,7 +40,10 @@ func (w *Viewer) View(ctx context.Context, client domain.ClientID, id domain.Boo
 		if v.Booking, err = bookings.Get(ctx, tx, client, id); err != nil {
 			return err
 		}
-		row, err := readPayment(ctx, tx, `SELECT `+paymentColumns+` FROM payments WHERE booking_id = $1`, id.UUID)
+		var row payment
+		var b pgx.Batch
+		readPayment(&b, id, ``, &row)
+		err = postgres.Send(ctx, tx, &b)
 		v.Payment = PaymentView{Status: row.Status, DeclineCode: row.DeclineCode, FailureCode: row.FailureCode}
 		return err
 	})

@@ -10,8 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
-	"holdfast/internal/postgres"
-	"holdfast/outbox"
 )
 
 // Watch reads one intent that is due although nothing is in doubt, and tells whether there was one: a customer may
@@ -62,28 +60,26 @@ func (p *Payments) cancelOrphans(ctx context.Context, id domain.BookingID, d dos
 
 // cancelOrphan takes a new ordinal each time: it follows a listing that still calls for it, and moves no money.
 func (p *Payments) cancelOrphan(ctx context.Context, id domain.BookingID, orphan Intent) error {
-	var s *send
-	var d dossier
-	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		var err error
-		d, err = lock(ctx, tx, id)
-		if err != nil || !d.payment.Status.Closed() || d.payment.ProviderIntentID == orphan.ID {
-			return err
+	made, err := p.turn(ctx, id, domain.EffectID{}, func(b *pgx.Batch, d dossier) (decision, error) {
+		if !d.payment.Status.Closed() || d.payment.ProviderIntentID == orphan.ID {
+			return decision{}, nil
 		}
 		ordinal := 1
 		if last := d.last(domain.OpCancel); last != nil {
 			ordinal = last.Ordinal + 1
 		}
-		of := d
-		of.payment.ProviderIntentID = orphan.ID // of the send only: it is never committed as the booking's intent
-		s, err = p.record(ctx, tx, of, outbox.Effect{}, domain.OpCancel, ordinal)
-		return err
+		d.payment.ProviderIntentID = orphan.ID // of the send only: it is never committed as the booking's intent
+		return decision{send: p.record(b, d, domain.OpCancel, ordinal)}, nil
 	})
-	if err != nil || s == nil {
+	if err != nil || made.send == nil {
 		return err
 	}
-	out := p.transmit(ctx, *s)
-	return postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error { return save(ctx, tx, d, *s, out) })
+	out := p.transmit(ctx, *made.send)
+	_, err = p.turn(ctx, id, domain.EffectID{}, func(b *pgx.Batch, d dossier) (decision, error) {
+		save(b, d, *made.send, out)
+		return decision{}, nil
+	})
+	return err
 }
 
 // claimWatch takes the payment that has waited longest and sets when it is read next: at the poll interval while the

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdfast/domain"
 	"holdfast/internal/postgres"
@@ -57,8 +58,11 @@ func Get(ctx context.Context, q postgres.Querier, client domain.ClientID, id dom
 // Lock reads a booking and keeps everybody else from moving it until the transaction ends. Whoever moves a booking or
 // its payment takes this lock first: it is what expiry and payment contend for. It lets rows that only refer to the
 // booking be written: an operator's replay locks an effect and then does that, and would deadlock with a settlement.
-func Lock(ctx context.Context, tx pgx.Tx, id domain.BookingID) (domain.Booking, error) {
-	return one(ctx, tx, `SELECT `+bookingColumns+` FROM bookings WHERE id = $1 FOR NO KEY UPDATE`, id.UUID)
+//
+// It is queued, and fills in b. If there is no such booking, b stays as it is.
+func Lock(batch *pgx.Batch, id domain.BookingID, b *domain.Booking) {
+	postgres.One(batch, "lock a booking", func(row bookingRow) { *b = row.booking() },
+		`SELECT `+bookingColumns+` FROM bookings WHERE id = $1 FOR NO KEY UPDATE`, id.UUID)
 }
 
 func one(ctx context.Context, q postgres.Querier, sql string, args ...any) (domain.Booking, error) {
@@ -76,35 +80,35 @@ func one(ctx context.Context, q postgres.Querier, sql string, args ...any) (doma
 	return row.booking(), nil
 }
 
-// Apply writes a move of the locked booking b, frees its slot where the move says so, and returns the booking as it is
-// now. Its event_seq is raised by one if the move has an event; the caller appends that event in the same transaction.
-func Apply(ctx context.Context, tx pgx.Tx, b domain.Booking, m domain.Move) (domain.Booking, error) {
+// Apply queues a move of the locked booking b, frees its slot where the move says so, and returns the booking as it will
+// be. Its event_seq is raised by one if the move has an event; the caller appends that event in the same transaction.
+func Apply(batch *pgx.Batch, b domain.Booking, m domain.Move) domain.Booking {
+	from := b
 	if m.Event != "" {
 		b.EventSeq++
 	}
-	var reason *string
-	if m.Reason != "" {
-		text := string(m.Reason)
-		reason = &text
-	}
-	err := tx.QueryRow(ctx, `
-		UPDATE bookings
-		   SET status = $3, ending_reason = $4, event_seq = $5, version = version + 1, updated_at = clock_timestamp(),
-		       ended_at = CASE WHEN $3 IN ('expired', 'cancelled', 'failed') THEN coalesce(ended_at, clock_timestamp()) END
-		 WHERE id = $1 AND status = $2
-		RETURNING ended_at`,
-		b.ID.UUID, b.Status, m.Booking, reason, b.EventSeq).Scan(&b.EndedAt)
-	if err != nil {
-		return domain.Booking{}, fmt.Errorf("move booking %s from %s to %s: %w", b.ID, b.Status, m.Booking, err)
-	}
 	b.Status, b.EndingReason = m.Booking, m.Reason
-	if m.Release {
-		if _, err := tx.Exec(ctx, `UPDATE allocations SET active = false WHERE booking_id = $1 AND active`, b.ID.UUID); err != nil {
-			return domain.Booking{}, fmt.Errorf("release the slot of booking %s: %w", b.ID, err)
+	what := fmt.Sprintf("move booking %s from %s to %s", b.ID, from.Status, b.Status)
+	postgres.ExecAnd(batch, what, func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() != 1 {
+			return errMoved
 		}
+		return nil
+	}, `
+		UPDATE bookings
+		   SET status = $4, ending_reason = nullif($5, ''), event_seq = $6, version = version + 1, updated_at = clock_timestamp(),
+		       ended_at = CASE WHEN $4 IN ('expired', 'cancelled', 'failed') THEN coalesce(ended_at, clock_timestamp()) END
+		 WHERE id = $1 AND status = $2 AND event_seq = $3`,
+		b.ID.UUID, from.Status, from.EventSeq, b.Status, b.EndingReason, b.EventSeq)
+	if m.Release {
+		postgres.Exec(batch, "release the slot of a booking",
+			`UPDATE allocations SET active = false WHERE booking_id = $1 AND active`, b.ID.UUID)
 	}
-	return b, nil
+	return b
 }
+
+// errMoved says that the caller's picture of a booking is not its row: it was not locked.
+var errMoved = errors.New("it is not where it was when it was locked")
 
 // NextExpired locks one held booking whose hold is over by the database's clock: any of the oldest few, so that one that
 // cannot be moved does not keep the others from their end. It passes over bookings that somebody else is moving right
