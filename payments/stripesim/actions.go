@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // Action is something done by the customer, the bank or Stripe itself, and not by an API request.
@@ -24,17 +25,17 @@ var ErrNotModelled = errors.New("not modelled yet")
 
 // Act performs an action and returns the intent's status after it. A decline is a result, not an error.
 func (s *Simulator) Act(a Action) (status string, err error) {
+	if err := a.check(); err != nil {
+		return "", err
+	}
 	w := s.world.Load()
 	unlock, ok := w.lock(a.PaymentIntent, s.cfg.LockWait)
 	if !ok {
-		return "", fmt.Errorf("payment intent %s is busy", a.PaymentIntent)
+		return "", fmt.Errorf("payment intent %s is busy: try again", a.PaymentIntent)
 	}
 	defer unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if slices.Contains([]string{"open_dispute", "close_dispute", "refund", "fail_refund", "create_payout", "fail_payout"}, a.Action) {
-		return "", fmt.Errorf("action %q: %w", a.Action, ErrNotModelled)
-	}
 	t := w.byID[a.PaymentIntent]
 	if t == nil {
 		return "", fmt.Errorf("there is no payment intent %q", a.PaymentIntent)
@@ -43,6 +44,22 @@ func (s *Simulator) Act(a Action) (status string, err error) {
 		return "", err
 	}
 	return t.status, nil
+}
+
+// check says what is wrong with an action by itself, if anything.
+func (a Action) check() error {
+	modelled := []string{"authenticate", "fail_authentication", "customer_confirm", "settle_processing", "roll_forward"}
+	switch {
+	case slices.Contains([]string{"open_dispute", "close_dispute", "refund", "fail_refund", "create_payout", "fail_payout"}, a.Action):
+		return fmt.Errorf("action %q: %w", a.Action, ErrNotModelled)
+	case !slices.Contains(modelled, a.Action):
+		return fmt.Errorf("there is no action %q; there are %s", a.Action, strings.Join(modelled, ", "))
+	case a.PaymentIntent == "":
+		return fmt.Errorf("action %s needs a payment_intent", a.Action)
+	case !slices.Contains([]string{"", chargeSucceeded, chargeFailed}, a.Outcome):
+		return fmt.Errorf("outcome %q is neither succeeded nor failed", a.Outcome)
+	}
+	return nil
 }
 
 func (w *world) act(t *intent, a Action) error {
@@ -66,10 +83,8 @@ func (w *world) act(t *intent, a Action) error {
 			how.method = "pm_card_visa"
 		}
 		return actual(w.confirm(nil, t, how))
-	case "settle_processing", "roll_forward":
+	default: // settle_processing, roll_forward
 		return w.finish(t, a.Outcome == chargeFailed)
-	default:
-		return fmt.Errorf("there is no action %q", a.Action)
 	}
 }
 

@@ -91,6 +91,22 @@ func (b *testBundle) do(req *http.Request) response {
 	return r
 }
 
+// request is for a client that speaks with an API key of its own.
+func (b *testBundle) request(t *testing.T, apiKey, method, path, key, form string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, b.URL+path, strings.NewReader(form))
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+apiKey)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Idempotency-Key", key)
+	return req
+}
+
+func (b *testBundle) as(t *testing.T, apiKey, method, path, key, form string) response {
+	t.Helper()
+	return b.do(b.request(t, apiKey, method, path, key, form))
+}
+
 func (b *testBundle) post(t *testing.T, path, key, form string) response {
 	t.Helper()
 	return b.send(t.Context(), http.MethodPost, path, key, form)

@@ -50,6 +50,9 @@ func (s *Simulator) receive(r *http.Request) *call {
 	if err == nil {
 		c.params, err = parseParams(r.URL.RawQuery + "&" + string(body))
 	}
+	if kind := r.Header.Get("Content-Type"); len(body) > 0 && strings.HasPrefix(kind, "application/json") {
+		err = errors.New("the body is JSON, and Stripe's API takes application/x-www-form-urlencoded")
+	}
 	if err != nil {
 		c.params, c.malformed = params{}, invalid("", "", "The parameters cannot be read: %v.", err)
 	}

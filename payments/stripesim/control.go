@@ -2,11 +2,14 @@ package stripesim
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -17,28 +20,41 @@ func (s *Simulator) serveControl(rw http.ResponseWriter, r *http.Request) {
 		reply(rw, http.StatusForbidden, object{"error": "the control surface is for loopback only"})
 		return
 	}
+	calls := s.controlCalls()
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /_sim/journal", s.controlJournal)
-	mux.HandleFunc("GET /_sim/ledger", func(rw http.ResponseWriter, _ *http.Request) { reply(rw, http.StatusOK, s.Ledger()) })
-	mux.HandleFunc("GET /_sim/faults", func(rw http.ResponseWriter, _ *http.Request) { reply(rw, http.StatusOK, s.Faults()) })
-	mux.HandleFunc("POST /_sim/faults", s.controlAddFault)
-	mux.HandleFunc("DELETE /_sim/faults", func(rw http.ResponseWriter, _ *http.Request) {
-		s.ClearFaults()
-		reply(rw, http.StatusOK, object{})
-	})
-	mux.HandleFunc("DELETE /_sim/faults/{id}", s.controlRemoveFault)
-	mux.HandleFunc("GET /_sim/clock", func(rw http.ResponseWriter, _ *http.Request) { s.replyClock(rw, s.Now()) })
-	mux.HandleFunc("POST /_sim/clock", s.controlClock)
-	mux.HandleFunc("POST /_sim/actions", s.controlAction)
-	mux.HandleFunc("POST /_sim/webhooks", s.controlWebhooks)
-	mux.HandleFunc("POST /_sim/webhooks/release", func(rw http.ResponseWriter, _ *http.Request) {
-		reply(rw, http.StatusOK, object{"released": 0})
-	})
-	mux.HandleFunc("POST /_sim/reset", func(rw http.ResponseWriter, _ *http.Request) {
-		s.Reset()
-		reply(rw, http.StatusOK, object{})
+	for pattern, call := range calls {
+		mux.HandleFunc(pattern, call)
+	}
+	mux.HandleFunc("/", func(rw http.ResponseWriter, r *http.Request) {
+		known := strings.Join(slices.Sorted(maps.Keys(calls)), ", ")
+		reply(rw, http.StatusNotFound, object{"error": "there is no " + r.Method + " " + r.URL.Path + "; there are " + known})
 	})
 	mux.ServeHTTP(rw, r)
+}
+
+func (s *Simulator) controlCalls() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"GET /_sim/journal": s.controlJournal,
+		"GET /_sim/ledger":  func(rw http.ResponseWriter, _ *http.Request) { reply(rw, http.StatusOK, s.Ledger()) },
+		"GET /_sim/faults":  func(rw http.ResponseWriter, _ *http.Request) { reply(rw, http.StatusOK, s.Faults()) },
+		"POST /_sim/faults": s.controlAddFault,
+		"DELETE /_sim/faults": func(rw http.ResponseWriter, _ *http.Request) {
+			s.ClearFaults()
+			reply(rw, http.StatusOK, object{})
+		},
+		"DELETE /_sim/faults/{id}": s.controlRemoveFault,
+		"GET /_sim/clock":          func(rw http.ResponseWriter, _ *http.Request) { s.replyClock(rw, s.Now()) },
+		"POST /_sim/clock":         s.controlClock,
+		"POST /_sim/actions":       s.controlAction,
+		"POST /_sim/webhooks":      s.controlWebhooks,
+		"POST /_sim/webhooks/release": func(rw http.ResponseWriter, _ *http.Request) {
+			reply(rw, http.StatusOK, object{"released": 0})
+		},
+		"POST /_sim/reset": func(rw http.ResponseWriter, _ *http.Request) {
+			s.Reset()
+			reply(rw, http.StatusOK, object{})
+		},
+	}
 }
 
 func (s *Simulator) controlJournal(rw http.ResponseWriter, r *http.Request) {
@@ -128,8 +144,15 @@ func (s *Simulator) controlWebhooks(rw http.ResponseWriter, r *http.Request) {
 func decode(rw http.ResponseWriter, r *http.Request, into any) bool {
 	decoder := json.NewDecoder(io.LimitReader(r.Body, maxBody))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		complain(rw, "the body is not the JSON expected: "+err.Error())
+	err := decoder.Decode(into)
+	if err == nil && decoder.Decode(&struct{}{}) != io.EOF {
+		err = errors.New("something follows the object")
+	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("there is none")
+	}
+	if err != nil {
+		complain(rw, "the body must be one JSON object: "+err.Error())
 		return false
 	}
 	return true

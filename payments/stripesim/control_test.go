@@ -3,6 +3,7 @@ package stripesim_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,23 +91,51 @@ func TestTheControlSurface(t *testing.T) {
 func TestControlRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	for path, body := range map[string]any{
-		"/_sim/faults":   map[string]any{"fault": "explode"},
-		"/_sim/faults?1": map[string]any{"fault": "search_lag"},
-		"/_sim/faults?2": map[string]any{"fault": "reset_after", "opertion": "x"},
-		"/_sim/faults?3": map[string]any{"fault": "reset_after", "nth": -1},
-		"/_sim/faults?4": map[string]any{"fault": "bad_body", "body": "green"},
-		"/_sim/clock":    map[string]any{"advance": "-1h"},
-		"/_sim/actions":  map[string]any{"action": "open_dispute", "charge": "ch_1"},
-		"/_sim/webhooks": map[string]any{"mode": "shout"},
+	for _, tc := range []struct {
+		path string
+		body any
+		says string // what to do
+	}{
+		{"faults", map[string]any{"fault": "explode"}, "there are bad_body, delay, error_424"},
+		{"faults", map[string]any{}, "there are bad_body, delay, error_424"},
+		{"faults", map[string]any{"fault": "search_lag"}, "there are bad_body, delay, error_424"},
+		{"faults", map[string]any{"fault": "reset_after", "opertion": "x"}, "opertion"},
+		{"faults", map[string]any{"fault": "reset_after", "operation": "confirm"}, "there are payment_intents.create, "},
+		{"faults", map[string]any{"fault": "reset_after", "nth": -1}, "nth, times"},
+		{"faults", map[string]any{"fault": "bad_body", "body": "green"}, "invalid, empty, truncated, no_error"},
+		{"faults", map[string]any{"fault": "reset_after", "body": "empty"}, "body belongs to bad_body"},
+		{"clock", map[string]any{"advance": "-1h"}, `such as "25h"`},
+		{"clock", map[string]any{}, `such as "25h"`},
+		{"actions", map[string]any{"action": "open_dispute", "charge": "ch_1"}, "not modelled yet"},
+		{"actions", map[string]any{"action": "authenticat", "payment_intent": "pi_1"}, "there are authenticate, fail_authentication"},
+		{"actions", map[string]any{"action": "authenticate"}, "needs a payment_intent"},
+		{"actions", map[string]any{"action": "authenticate", "payment_intent": "pi_1"}, `no payment intent "pi_1"`},
+		{"actions", map[string]any{"action": "roll_forward", "payment_intent": "pi_1", "outcome": "back"}, "neither succeeded nor failed"},
+		{"webhooks", map[string]any{"mode": "shout"}, "auto, hold, drop, duplicate or reorder"},
+		{"webhooks", "hold", "one JSON object"},
 	} {
 		var complaint struct {
 			Error string `json:"error"`
 		}
-		require.Equal(t, http.StatusBadRequest, b.control(t, http.MethodPost, path, body, &complaint), path)
-		require.NotEmpty(t, complaint.Error)
+		require.Equal(t, http.StatusBadRequest, b.control(t, http.MethodPost, "/_sim/"+tc.path, tc.body, &complaint), tc)
+		require.Contains(t, complaint.Error, tc.says)
 	}
-	require.Equal(t, http.StatusNotFound, b.control(t, http.MethodGet, "/_sim/nothing", nil, nil))
+	for _, call := range []string{"GET /_sim/nothing", "GET /_sim/reset", "GET /_sim", "PUT /_sim/faults"} {
+		method, path, _ := strings.Cut(call, " ")
+		var complaint struct {
+			Error string `json:"error"`
+		}
+		require.Equal(t, http.StatusNotFound, b.control(t, method, path, nil, &complaint), call)
+		require.Contains(t, complaint.Error, "POST /_sim/reset")
+	}
+	for _, body := range []string{"", `{"fault":"reset_after"} {}`, "fault=reset_after"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.URL+"/_sim/faults", strings.NewReader(body))
+		require.NoError(t, err)
+		r := b.do(req)
+		require.Equal(t, http.StatusBadRequest, r.status, body)
+		require.Contains(t, r.raw, "one JSON object")
+	}
+	require.Empty(t, b.Faults(), "nothing of it was armed")
 }
 
 func TestControlIsForLoopbackOnly(t *testing.T) {

@@ -2,6 +2,7 @@ package stripesim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -63,8 +64,12 @@ func (s *Simulator) AddFault(f Fault) string {
 
 // CheckFault says what is wrong with a fault's description, if anything.
 func (s *Simulator) CheckFault(f Fault) error {
-	if _, known := s.faults[f.Fault]; !known {
-		return fmt.Errorf("fault %q is not modelled", f.Fault)
+	spec, known := s.faults[f.Fault]
+	if !known {
+		return fmt.Errorf("there is no fault %q; there are %s", f.Fault, strings.Join(slices.Sorted(maps.Keys(s.faults)), ", "))
+	}
+	if !slices.ContainsFunc(s.routes, func(r route) bool { return f.canHit(&r, spec) }) {
+		return fmt.Errorf("fault %s can hit no operation %q; there are %s", f.Fault, f.Operation, s.operations())
 	}
 	if f.Nth < 0 || f.Times < -1 || f.DelayMS < 0 || f.CloseListenerMS < 0 {
 		return fmt.Errorf("nth, times, delay_ms and close_listener_ms are not negative (times may be -1)")
@@ -72,7 +77,18 @@ func (s *Simulator) CheckFault(f Fault) error {
 	if !slices.Contains([]string{"", "invalid", "empty", "truncated", "no_error"}, f.Body) {
 		return fmt.Errorf("body %q is none of invalid, empty, truncated, no_error", f.Body)
 	}
+	if f.Body != "" && f.Fault != "bad_body" {
+		return fmt.Errorf("body belongs to bad_body, not to %s", f.Fault)
+	}
 	return nil
+}
+
+// canHit tells whether there is a request to an operation that the fault can hit: one that can hit none would test nothing.
+func (f Fault) canHit(r *route, spec faultSpec) bool {
+	if f.Operation != "" && !glob(f.Operation, r.operation) {
+		return false
+	}
+	return spec.only == nil || spec.only(&call{route: r, method: r.method, reused: true})
 }
 
 // Faults returns the faults that may still fire.

@@ -154,8 +154,13 @@ func TestSlowExecutesAfterTheClientHasGone(t *testing.T) {
 		b.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "slow", DelayMS: 2000})
 		leaveEarly(t, b, id)
 		require.Equal(t, "canceled", b.post(t, "/v1/payment_intents/"+id+"/cancel", "cancel", "").body["status"])
-		eventually(t, func() bool { return b.confirms()[0].Executed }, "executed at last")
+		eventually(t, func() bool { return !b.confirms()[0].Open }, "executed at last")
+		require.True(t, b.confirms()[0].Executed)
+		require.Zero(t, b.confirms()[0].Status, "there was nobody left to tell")
 		require.Empty(t, b.charges())
+		again := b.confirm(t, id, "k")
+		require.Equal(t, "payment_intent_unexpected_state", again.errorField("code"))
+		require.Equal(t, "true", again.header.Get("Idempotent-Replayed"), "the refusal is the key's answer from now on")
 	})
 }
 

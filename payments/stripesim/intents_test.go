@@ -242,3 +242,35 @@ func TestAutomaticMethodsWantAReturnURL(t *testing.T) {
 	r = b.post(t, "/v1/payment_intents/"+r.id()+"/confirm", "confirm-2", "return_url=https://x.test")
 	require.Equal(t, "succeeded", r.body["status"], r.raw)
 }
+
+// A customer who never comes back leaves an intent that can be fenced, and then can charge nothing any more.
+func TestAnAbandonedChallengeIsFenced(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.create(t, "pm_card_threeDSecure2Required")
+	require.Equal(t, "requires_action", b.confirm(t, id, "confirm-1").body["status"])
+	r := b.post(t, "/v1/payment_intents/"+id+"/cancel", "cancel-1", "")
+	require.Equal(t, "canceled", r.body["status"], r.raw)
+	require.Nil(t, r.body["next_action"])
+	for _, action := range []string{"authenticate", "fail_authentication", "customer_confirm"} {
+		_, err := b.Act(stripesim.Action{Action: action, PaymentIntent: id})
+		require.Error(t, err, action)
+	}
+	require.Empty(t, b.charges())
+}
+
+// Each of these pays; what Stripe lets follow some of them is not modelled.
+func TestMethodsThatSucceed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	methods := []string{
+		"visa", "mastercard", "amex", "visa_debit", "createDispute", "createDisputeProductNotReceived", "createDisputeInquiry", "pendingRefund",
+		"refundFail", "bypassPending",
+	}
+	for _, method := range methods {
+		id := b.create(t, "pm_card_"+method, "metadata[booking_id]="+method)
+		require.Equal(t, "succeeded", b.confirm(t, id, method).body["status"], method)
+	}
+	require.Len(t, b.Ledger().Succeeded(""), len(methods))
+	require.NoError(t, b.Ledger().Check())
+}

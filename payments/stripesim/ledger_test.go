@@ -30,6 +30,9 @@ func TestCheckFindsWhatMustNotHappen(t *testing.T) {
 	require.ErrorContains(t, stripesim.Ledger{
 		Charges: []stripesim.LedgerCharge{paid("pi_1", "b1"), paid("pi_2", "b1")},
 	}.Check(), "booking b1: 2 successful charges")
+	refunded := paid("pi_1", "")
+	refunded.Amount, refunded.AmountRefunded = 2000, 2001
+	require.ErrorContains(t, stripesim.Ledger{Charges: []stripesim.LedgerCharge{refunded}}.Check(), "2001 refunded of 2000")
 	require.ErrorContains(t, stripesim.Ledger{
 		Executions: []stripesim.Execution{run("", now)},
 	}.Check(), "without an idempotency key")

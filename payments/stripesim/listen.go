@@ -63,6 +63,9 @@ func (s *Server) Close() error {
 		err = s.http.Close() // a client that has dialled and asks nothing would be waited for
 	}
 	s.running.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil // a fault had shut the address, and net/http was about to notice
+	}
 	return err
 }
 

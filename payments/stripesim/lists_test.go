@@ -110,3 +110,58 @@ func TestExpand(t *testing.T) {
 	require.Contains(t, r.raw, `"latest_charge": {`)
 	require.Equal(t, http.StatusBadRequest, b.get(t, "/v1/payment_intents/"+id+"?expand[]=charges").status)
 }
+
+// What is born while somebody walks the pages shifts nothing: a cursor is an object, not a number.
+func TestAnObjectBornBetweenPages(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	oldest, older := b.create(t, "", "description=1"), b.create(t, "", "description=2")
+	first := b.get(t, "/v1/payment_intents?limit=1")
+	require.Equal(t, []string{older}, ids(first))
+	b.create(t, "", "description=3")
+	second := b.get(t, "/v1/payment_intents?"+query("limit", "1", "starting_after", older))
+	require.Equal(t, []string{oldest}, ids(second))
+	require.Equal(t, false, second.body["has_more"])
+}
+
+// Everything that a write does is told under its key, also what happens later of itself under none.
+func TestEventsOfAChargeEchoTheConfirmsKey(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.create(t, "pm_card_visa")
+	b.confirm(t, id, "the-confirm")
+	told := func(kinds string) map[string]any {
+		t.Helper()
+		page := b.get(t, "/v1/events?type="+kinds)
+		require.Len(t, ids(page), 1, kinds)
+		data, _ := page.body["data"].([]any)
+		event, _ := data[0].(map[string]any)
+		request, _ := event["request"].(map[string]any)
+		return request
+	}
+	for _, kind := range []string{"charge.succeeded", "payment_intent.succeeded"} {
+		require.Equal(t, "the-confirm", told(kind)["idempotency_key"], kind)
+		require.Equal(t, b.confirms()[0].RequestID, told(kind)["id"], kind)
+	}
+
+	half := b.create(t, "pm_card_visa", "metadata[booking_id]=half")
+	b.AddFault(stripesimFault("payment_intents.confirm", "partial_500"))
+	b.confirm(t, half, "the-half")
+	require.Len(t, ids(b.get(t, "/v1/events?type=charge.*")), 1, "nothing is told of what is half-done")
+	b.Advance(time.Hour)
+	newest := b.get(t, "/v1/events?limit=1")
+	require.Contains(t, newest.raw, `"payment_intent.succeeded"`)
+	require.Contains(t, newest.raw, half)
+	require.Contains(t, newest.raw, `"idempotency_key": null`, "nobody asked for it just then")
+}
+
+func TestNothingIsListedAfterWhatDoesNotExist(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, path := range []string{"/v1/payment_methods/pm_unknown", "/v1/events/evt_unknown", "/v1/charges/ch_unknown", "/v1/charges?starting_after=ch_unknown"} {
+		r := b.get(t, path)
+		require.Equal(t, http.StatusNotFound, r.status, path)
+		require.Equal(t, "resource_missing", r.errorField("code"), path)
+	}
+	require.Empty(t, ids(b.get(t, "/v1/charges?payment_intent=pi_unknown")))
+}

@@ -47,7 +47,8 @@ func (w *world) resolve(name, customer string) (*method, *apiError) {
 	}
 	b, known := magic(name)
 	if !known {
-		return nil, invalid("resource_missing", "payment_method", "There is no payment method with the id %q in this account.", name)
+		return nil, invalid("resource_missing", "payment_method",
+			"There is no payment method with the id %q in this account, nor is it one of the test methods, such as pm_card_visa.", name)
 	}
 	m := &method{behaviour: b, id: newID("pm_1", 23), customer: customer}
 	m.order, m.created = w.birth()

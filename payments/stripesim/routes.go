@@ -36,6 +36,15 @@ func (s *Simulator) apiRoutes() []route {
 	}
 }
 
+// operations names all there are.
+func (s *Simulator) operations() string {
+	names := make([]string, 0, len(s.routes))
+	for _, r := range s.routes {
+		names = append(names, r.operation)
+	}
+	return strings.Join(names, ", ")
+}
+
 // match finds the operation of a URL and the object it names. A literal segment is preferred to an identifier by table order.
 func (s *Simulator) match(method, path string) (*route, string) {
 	segments := strings.Split(path, "/")

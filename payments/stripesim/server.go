@@ -10,7 +10,7 @@ import (
 
 // ServeHTTP answers Stripe's API, and the control surface under /_sim/.
 func (s *Simulator) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	if strings.HasPrefix(r.URL.Path, "/_sim/") {
+	if strings.HasPrefix(r.URL.Path+"/", "/_sim/") {
 		s.serveControl(rw, r)
 		return
 	}
@@ -30,7 +30,7 @@ func (s *Simulator) process(client context.Context, w *world, c *call) answer {
 		return c.fail(err)
 	}
 	if c.route == nil {
-		err := invalid("", "", "There is no such URL here (%s %s).", c.method, c.path)
+		err := invalid("", "", "There is no such URL here (%s %s). This simulator has %s.", c.method, c.path, s.operations())
 		err.status = http.StatusNotFound
 		return c.fail(err)
 	}
@@ -70,7 +70,7 @@ func (s *Simulator) read(client context.Context, w *world, c *call, execute exec
 func (s *Simulator) write(client context.Context, w *world, c *call, execute execution) answer {
 	record, stored := w.claim(c)
 	if stored != nil {
-		if c.spec.stored { // the key had decided before this request came
+		if c.spec.stored || c.spec.waits != "" { // nothing executes that the fault could change
 			w.unfire(c)
 		}
 		return c.disturb(*stored)
@@ -166,6 +166,9 @@ func (s *Simulator) deliver(rw http.ResponseWriter, r *http.Request, w *world, c
 		if !w.gone(r.Context(), bound) || r.Context().Err() != nil {
 			a.wire = wireReset
 		}
+	}
+	if c.fault != nil && r.Context().Err() != nil {
+		a.wire = wireReset // whom the fault has driven away is sent nothing, and the journal must not say otherwise
 	}
 	w.closeEntry(c, a)
 	s.log.DebugContext(r.Context(), "request", "operation", c.operation(), "request_id", c.requestID, "status", a.status,

@@ -106,6 +106,13 @@ func TestEveryShapeIsStripes(t *testing.T) {
 	for _, id := range ids(show(b.get(t, "/v1/events?limit=100"))) {
 		show(b.get(t, "/v1/events/"+id))
 	}
+	answered := map[string]bool{"payment_intents.search": true} // which is refused, always
+	for _, e := range b.Journal(0) {
+		answered[e.Operation] = answered[e.Operation] || e.Status == http.StatusOK
+	}
+	for _, operation := range b.Operations() {
+		require.True(t, answered[operation], "nothing was seen of %s", operation)
+	}
 	require.Equal(t, []string{
 		"account", "charge failed", "charge pending", "charge succeeded", "event", "list", "payment_intent canceled",
 		"payment_intent processing", "payment_intent requires_action", "payment_intent requires_capture",

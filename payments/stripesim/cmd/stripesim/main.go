@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -68,6 +69,9 @@ func run(ctx context.Context, f flags, stdout io.Writer) error {
 		OpenControl:  f.AnyAddress,
 		Logger:       slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("--addr: %s is in use; port 0 picks a free one", f.Addr)
+	}
 	if err != nil {
 		return err
 	}
@@ -79,13 +83,13 @@ func run(ctx context.Context, f flags, stdout io.Writer) error {
 func checkLoopback(f flags) error {
 	host, _, err := net.SplitHostPort(f.Addr)
 	if err != nil {
-		return fmt.Errorf("--addr: %w", err)
+		return fmt.Errorf("--addr: want host:port, such as 127.0.0.1:12111: %w", err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && !f.AnyAddress {
 		return fmt.Errorf("--addr: %s is not loopback; --any-address allows it", f.Addr)
 	}
 	if f.KeyRetention <= 0 || f.LockWait <= 0 {
-		return fmt.Errorf("--key-retention and --lock-wait are longer than nothing")
+		return fmt.Errorf("--key-retention and --lock-wait must be longer than 0")
 	}
 	return nil
 }
