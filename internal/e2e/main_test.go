@@ -17,6 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	becomeAnotherHost()
 	testdb.Main(m, goleak.Cleanup(func(code int) {
 		if err := binaries.remove(); err != nil {
 			_, _ = fmt.Fprintln(os.Stderr, "e2e:", err)

@@ -34,6 +34,7 @@ type service struct {
 	env     []string
 	address string // of the API, or else of health and metrics
 	http    *http.Client
+	host    string // the name of the machine that it believes to run on; empty: this one's
 
 	mu     sync.Mutex // a proxy may kill while the test looks
 	latest *child.Process
@@ -63,6 +64,16 @@ func (b *bed) start(binary string, env ...string) *service {
 	return s
 }
 
+// startOn starts a binary under another host name and waits until it is ready.
+func (b *bed) startOn(host, binary string, env ...string) *service {
+	b.Helper()
+	s := b.service(binary, env...)
+	s.host = host
+	s.Start()
+	s.AwaitReady()
+	return s
+}
+
 // Start starts the binary without waiting for it.
 func (s *service) Start() {
 	s.bed.Helper()
@@ -74,6 +85,9 @@ func (s *service) Start() {
 	defer func() { require.NoError(s.bed, log.Close()) }() // the process has a descriptor of its own
 	cmd := exec.CommandContext(context.WithoutCancel(s.bed.Context()), s.path, s.args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.env, log, log
+	if s.host != "" {
+		underHost(s.bed.T, cmd, s.host)
+	}
 	s.latest, err = child.Start(cmd, syscall.SIGKILL)
 	require.NoError(s.bed, err)
 }
