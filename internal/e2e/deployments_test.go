@@ -10,23 +10,24 @@ import (
 	"holdfast/payments/stripesim"
 )
 
-// G3, G6, incident 02: two complete deployments on one database, while the provider's answers are lost, and the same
-// requests come to both of them.
+// G3, G6, incident 02: two complete deployments on one database, on two hosts, while the provider's answers are lost or
+// hang beyond the time-out, and the same requests come to both of them.
 // Expected: 40 bookings, 40 charges, `held` and `confirmed` of each once and in order, every key executed once.
-func TestTwoDeploymentsChargeOnce(t *testing.T) {
+func TestIncident02_TwoDeploymentsChargeOnce(t *testing.T) {
 	t.Parallel()
 	const bookings = 40
-	b := newBed(t, nil)
+	b := newBed(t, nil, "STRIPE_TIMEOUT=1s")
+	b.sim.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "hang_after", Times: bookings / 4})
 	b.sim.AddFault(stripesim.Fault{Operation: "payment_intents.create", Fault: "reset_after", Times: bookings / 2})
 	b.sim.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "reset_after", Times: bookings / 2})
 	// On a kept connection net/http sends the request again by itself: one more twin.
 	b.sim.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "reset_after_reused", Times: bookings / 2})
 	b.sim.AddFault(stripesim.Fault{Operation: "payment_intents.retrieve", Fault: "reset_before", Times: bookings / 4})
 	var apis []*service
-	for range 2 {
-		apis = append(apis, b.start("api"))
-		b.start("worker")
-		b.start("reconciler")
+	for _, host := range []string{"east", "west"} {
+		apis = append(apis, b.startOn(host, "api"))
+		b.startOn(host, "worker")
+		b.startOn(host, "reconciler")
 	}
 	court := b.resource(1, time.Hour)
 	ada := b.customer("ada", apis[0].address)
