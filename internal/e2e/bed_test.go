@@ -42,9 +42,15 @@ var beds = make(chan struct{}, 3)
 // adds to it. observe, which may be nil, sees each request to the provider before anything is decided.
 func newBed(t *testing.T, observe func(stripesim.JournalEntry), env ...string) *bed {
 	t.Helper()
+	return newBedOn(t, func() *testdb.DB { return testdb.New(t) }, observe, env...)
+}
+
+// newBedOn makes a bed on a database that is made when it is the bed's turn.
+func newBedOn(t *testing.T, database func() *testdb.DB, observe func(stripesim.JournalEntry), env ...string) *bed {
+	t.Helper()
 	beds <- struct{}{}
 	t.Cleanup(func() { <-beds })
-	b := &bed{T: t, db: testdb.New(t), dir: t.TempDir(), tmp: t.TempDir()}
+	b := &bed{T: t, db: database(), dir: t.TempDir(), tmp: t.TempDir()}
 	t.Cleanup(b.nothingLeft) // runs when every process of the test has ended, and before its database goes
 	b.nats = testnats.NewListening(t)
 	var err error
