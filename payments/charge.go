@@ -167,7 +167,7 @@ func (p *Payments) nextCharge(b *pgx.Batch, d dossier, r role) (decision, error)
 		switch {
 		case c.dead(d.now, p.config.Horizon):
 			return p.handOver(b, d, r, d.payment.Version, "the key of "+string(op)+" can be sent no more, and its outcome is unknown")
-		case !c.open():
+		case !c.open() && op == domain.OpConfirm:
 			return decision{at: progress{look: true}}, nil // it ran; sending it again would only replay its first answer
 		case r.maxSends > 0 && d.effect.Attempts >= r.maxSends:
 			return p.handOver(b, d, r, d.payment.Version, "no answer to any of the sends made so far")
