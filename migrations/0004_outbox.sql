@@ -69,10 +69,15 @@ CREATE TABLE outbox_workers (
 -- COMMIT that every other booking waits for. Workers are woken after the commit, and poll anyway.
 -- +goose StatementBegin
 CREATE FUNCTION enqueue_job(p_kind text, p_effect uuid, p_at timestamptz) RETURNS bigint
-LANGUAGE sql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE AS $$ -- not sql: that would parse and plan the insert at each call
+DECLARE
+    v_id bigint;
+BEGIN
     INSERT INTO river_job (args, created_at, kind, max_attempts, metadata, priority, queue, scheduled_at, state, tags)
     VALUES (jsonb_build_object('effect_id', p_effect), now(), p_kind, 25, '{}', 1, p_kind, p_at,
             CASE WHEN p_at > now() THEN 'scheduled' ELSE 'available' END::river_job_state, '{}')
-    RETURNING id;
+    RETURNING id INTO v_id;
+    RETURN v_id;
+END;
 $$;
 -- +goose StatementEnd

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"holdfast/domain"
@@ -45,10 +46,11 @@ type DrainConfig struct {
 // booking has to tell so far, in order.
 //
 // First deliveries are in order per booking, with no lock or transaction held over the network and with any number of
-// drains at once. It holds because of one rule: nobody publishes event n before the acknowledgement of n-1 is recorded.
-// Each drain takes the booking's unfinished events from the lowest up, and goes on to the next only once its own
-// compare-and-set, or somebody else's, has finished the one before. Two drains may publish n both, under one message
-// id; the stream drops the second, or stores a repeat, which consumers drop. Neither puts n+1 before the first n.
+// drains at once. It holds because of one rule: nobody publishes event n before the stream has acknowledged n-1, to
+// itself or as a row that it has read. Each drain takes the booking's unfinished events from the lowest up, and goes on to
+// the next only with the acknowledgement of the one before in hand; what it has in hand it records together at the end.
+// Two drains may publish n both, under one message id; the stream drops the second, or stores a repeat, which consumers
+// drop. Neither puts n+1 before the first n.
 // That no lower event turns up later is the writers' part: event_seq is taken under the booking's lock, so that events
 // become visible in their order.
 type Drain struct {
@@ -89,36 +91,36 @@ func (d *Drain) Work(ctx context.Context, job Job) (Verdict, error) {
 	}
 }
 
-// publishAll publishes the events in order. It returns again if somebody else finished or parked one of them meanwhile,
-// so that what the caller knows of the booking is out of date. Events that were committed since have jobs of their own.
+// publishAll publishes the events in order, as far as it can, and records what came of it in one commit. It returns again
+// if somebody else finished or parked one of them meanwhile, so that what the caller knows of the booking is out of date.
+// Events that were committed since have jobs of their own.
 func (d *Drain) publishAll(ctx context.Context, job Job, events []Effect) (v Verdict, again bool, err error) {
-	for _, e := range events {
-		if e.Status == domain.EffectParked {
-			return Verdict{}, false, nil // a person's turn; the replay of it brings a new job
-		}
-		ack, err := d.publish(ctx, e)
-		switch {
-		case err == nil:
-			recorded, err := recordAck(ctx, d.pool, e.ID, ack)
-			if err != nil {
-				return Verdict{}, false, err
+	err = d.write(ctx, func(b *pgx.Batch) {
+		for _, e := range events {
+			if e.Status == domain.EffectParked {
+				return // a person's turn; the replay of it brings a new job
 			}
-			if !recorded {
-				return Verdict{}, true, nil
+			ack, err := d.publish(ctx, e)
+			switch {
+			case err == nil:
+				recordAck(b, e.ID, ack, &again)
+				continue
+			case errors.Is(err, ErrTooLarge), errors.Is(err, errMalformed):
+				d.logger.ErrorContext(ctx, "event parked: it can never be published", "booking_id", e.BookingID.String(),
+					"event_id", e.ID.String(), "error", err.Error())
+				Park(b, e.ID, err.Error())
+			default: // if it was ctx that ended, the write fails as well: all are published again, under their ids
+				v.After = backoff(d.cfg.FirstBackoff, d.cfg.MaxBackoff, job.Snoozes)
+				job.Annotate(slog.String("event_id", e.ID.String()), slog.String("reason", err.Error()))
+				Note(b, e.ID, err.Error(), v.After)
 			}
-		case ctx.Err() != nil:
-			return Verdict{}, false, fmt.Errorf("publish event %s: %w", e.ID, ctx.Err())
-		case errors.Is(err, ErrTooLarge), errors.Is(err, errMalformed):
-			d.logger.ErrorContext(ctx, "event parked: it can never be published", "booking_id", e.BookingID.String(),
-				"event_id", e.ID.String(), "error", err.Error())
-			return Verdict{}, false, d.write(ctx, func(b *pgx.Batch) { Park(b, e.ID, err.Error()) })
-		default:
-			after := backoff(d.cfg.FirstBackoff, d.cfg.MaxBackoff, job.Snoozes)
-			job.Annotate(slog.String("event_id", e.ID.String()), slog.String("reason", err.Error()))
-			return Verdict{After: after}, false, d.write(ctx, func(b *pgx.Batch) { Note(b, e.ID, err.Error(), after) })
+			return
 		}
+	})
+	if err != nil {
+		return Verdict{}, false, err
 	}
-	return Verdict{}, false, nil
+	return v, again && v.After == 0, nil
 }
 
 // errMalformed says that a row holds no event.
@@ -156,16 +158,16 @@ func (d *Drain) write(ctx context.Context, fill func(b *pgx.Batch)) error {
 	return postgres.Send(ctx, d.pool, &b)
 }
 
-// recordAck finishes an event with the stream's acknowledgement. It returns false if it was not pending any more.
-func recordAck(ctx context.Context, pool *pgxpool.Pool, id domain.EffectID, ack Ack) (bool, error) {
-	tag, err := pool.Exec(ctx, `
+// recordAck queues that the stream's acknowledgement finishes an event. It sets missed if the event was not pending any
+// more.
+func recordAck(b *pgx.Batch, id domain.EffectID, ack Ack, missed *bool) {
+	postgres.ExecAnd(b, "record the acknowledgement of an event", func(tag pgconn.CommandTag) error {
+		*missed = *missed || tag.RowsAffected() != 1
+		return nil
+	}, `
 		UPDATE outbox
 		   SET status = 'done', attempts = attempts + 1, last_error = NULL, finished_at = clock_timestamp(),
 		       stream = $2, stream_sequence = $3, duplicate = $4
 		 WHERE id = $1 AND status IN ('pending', 'in_doubt')`,
 		id, ack.Stream, int64(ack.Sequence), ack.Duplicate) //nolint:gosec // a stream has fewer than 2^63 messages
-	if err != nil {
-		return false, fmt.Errorf("record the acknowledgement of event %s: %w", id, err)
-	}
-	return tag.RowsAffected() == 1, nil
 }

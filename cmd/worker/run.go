@@ -55,6 +55,13 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 		return err
 	}
 	defer pool.Close()
+	// River's rows, heartbeats and acknowledgements: the effect rows are the truth, and whatever of these a crash of the
+	// server undoes is done again. The jobs' connections are not the money's, either.
+	jobs, err := c.Pool.OpenAsync(ctx, c.Database, "holdfast-worker-jobs")
+	if err != nil {
+		return err
+	}
+	defer jobs.Close()
 	gateway, err := stripe.New(stripe.Config{APIKey: c.Provider.APIKey, BaseURL: c.Provider.APIBase, Timeout: c.Provider.StripeTimeout})
 	if err != nil {
 		return &cli.ExitError{Code: cli.ExitUsage, Err: err}
@@ -69,15 +76,15 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 		return err
 	}
 	checkStream(ctx, stream, logger)
-	waker := outbox.NewWaker(pool, logger)
+	waker := outbox.NewWaker(jobs, logger)
 	defer waker.Close()
 	engine := payments.New(pool, gateway, waker, payments.Config{
 		Horizon: c.Protocol.Sending.ProviderKeyHorizon, MaxSends: c.Protocol.MaxSends, Backoff: c.Protocol.Sending.SendBackoff,
 	}, logger)
-	drain := outbox.NewDrain(pool, stream, outbox.DrainConfig{
+	drain := outbox.NewDrain(jobs, stream, outbox.DrainConfig{
 		Timeout: c.Publish.PublishTimeout, FirstBackoff: c.Publish.PublishBackoff, MaxBackoff: c.Publish.PublishMaxBackoff,
 	}, logger)
-	workers, err := outbox.NewWorkers(pool, outbox.WorkersConfig{
+	workers, err := outbox.NewWorkers(jobs, outbox.WorkersConfig{
 		MaxWorkers: c.Jobs.MaxWorkers, FetchPollInterval: c.Jobs.PollEvery, JobTimeout: c.Jobs.JobTimeout, RescueAfter: c.Jobs.RescueAfter,
 		DeadAfter: c.Liveness.WorkerDeadAfter,
 	}, map[domain.EffectKind]outbox.Handler{

@@ -15,7 +15,7 @@ import (
 
 // Pool sizes the pool of a binary that serves.
 type Pool struct {
-	DBMaxConns         int           `default:"20" help:"Most connections to the database." setting:"DB_MAX_CONNS"`
+	DBMaxConns         int           `default:"20" help:"Most connections to the database; the worker has as many again for its jobs." setting:"DB_MAX_CONNS"`
 	DBLockTimeout      time.Duration `default:"2s" help:"How long a statement waits for a lock." setting:"DB_LOCK_TIMEOUT"`
 	DBStatementTimeout time.Duration `default:"10s" help:"How long a statement may run." setting:"DB_STATEMENT_TIMEOUT"`
 }
@@ -32,10 +32,21 @@ func (s *Pool) Configure(_ func(string) string, p *Problems) {
 
 // Open makes the pool.
 func (s *Pool) Open(ctx context.Context, d Database, application string) (*pgxpool.Pool, error) {
-	return postgres.Open(ctx, postgres.PoolConfig{
+	return postgres.Open(ctx, s.config(d, application))
+}
+
+// OpenAsync makes a pool whose commits do not wait for the disk ([postgres.PoolConfig.AsyncCommit]).
+func (s *Pool) OpenAsync(ctx context.Context, d Database, application string) (*pgxpool.Pool, error) {
+	config := s.config(d, application)
+	config.AsyncCommit = true
+	return postgres.Open(ctx, config)
+}
+
+func (s *Pool) config(d Database, application string) postgres.PoolConfig {
+	return postgres.PoolConfig{
 		URL: d.URL.Reveal(), ApplicationName: application, MaxConns: int32(s.DBMaxConns), //nolint:gosec // checked above
 		LockTimeout: s.DBLockTimeout, StatementTimeout: s.DBStatementTimeout,
-	})
+	}
 }
 
 // Service is what every long-running command has.

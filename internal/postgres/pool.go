@@ -19,6 +19,10 @@ type PoolConfig struct {
 	MaxConns         int32         // default 20
 	LockTimeout      time.Duration // how long a statement waits for a lock; default 2 s
 	StatementTimeout time.Duration // default 10 s
+
+	// AsyncCommit commits without waiting for the disk (synchronous_commit = off): a crash of the server, and only that,
+	// may undo the newest commits, in order. It is for what can be done again at any time, and never for money.
+	AsyncCommit bool
 }
 
 // Open makes a pool. It does not connect yet: a database that is down is found by the first use, or by Ping.
@@ -49,6 +53,9 @@ func Open(ctx context.Context, c PoolConfig) (*pgxpool.Pool, error) {
 	params["statement_timeout"] = millis(statement)
 	// The longer one: it ends only a transaction that its owner has forgotten.
 	params["idle_in_transaction_session_timeout"] = millis(3 * statement)
+	if c.AsyncCommit {
+		params["synchronous_commit"] = "off"
+	}
 	// A connection to a standby, or opened while the server refuses writes, would go on refusing them for as long as it
 	// lives. It is not taken into the pool; whoever needs it is told that the database is away.
 	config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
