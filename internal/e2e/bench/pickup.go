@@ -21,7 +21,8 @@ import (
 
 const (
 	lightRate  = 50  // bookings a second: nobody waits for anybody
-	pickupRate = 200 // bookings a second: the rate of the target
+	middleRate = 100 // half the target
+	pickupRate = 200 // the rate of the target
 	drainLimit = time.Minute
 )
 
@@ -87,7 +88,7 @@ func (m *measurer) pickup(ctx context.Context) (err error) {
 	if _, err := at.run(ctx, lightRate, lightRate/2); err != nil { // warm up
 		return err
 	}
-	for _, phase := range []struct{ rate, seconds int }{{lightRate, 3 * m.seconds / 2}, {pickupRate, 5 * m.seconds / 2}} {
+	for _, phase := range []struct{ rate, seconds int }{{lightRate, 3 * m.seconds / 2}, {middleRate, 2 * m.seconds}, {pickupRate, 5 * m.seconds / 2}} {
 		s, err := at.run(ctx, phase.rate, phase.rate*phase.seconds)
 		if err != nil {
 			return err

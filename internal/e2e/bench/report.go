@@ -99,7 +99,7 @@ func (r *report) finish(b *bed) {
 	r.add("replay", "store", compareAt, 0)
 	r.add("hot1", "", 16, 0)
 	r.add("hot50", "", 16, 0)
-	r.Pickup = []pickupLine{r.pickupAt(lightRate), r.pickupAt(pickupRate)}
+	r.Pickup = []pickupLine{r.pickupAt(lightRate), r.pickupAt(middleRate), r.pickupAt(pickupRate)}
 	speeds := make([]float64, 0, len(r.Samples))
 	for _, s := range r.Samples {
 		speeds = append(speeds, s.Calibration)
@@ -107,7 +107,7 @@ func (r *report) finish(b *bed) {
 	r.Speed = spreadOf(speeds)
 	r.Last = fmt.Sprintf("bench: store=%.2f http=%.2f replay=%.1f deadlocks=%d pickup_p50_ms=%.0f pickup_p99_ms=%.0f",
 		r.ratio("store", compareAt, 0).Median, r.ratio("http", compareAt, 0).Median, r.ratio("replay", compareAt, 0).Median,
-		r.Deadlocks, r.Pickup[1].ChargeP50.Median, r.Pickup[1].ChargeP99.Median)
+		r.Deadlocks, r.Pickup[2].ChargeP50.Median, r.Pickup[2].ChargeP99.Median)
 }
 
 func (r *report) pickupAt(rate int) pickupLine {
