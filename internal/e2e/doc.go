@@ -6,6 +6,7 @@
 // proves, and states first what it expects. After every test no process, connection or file of the binaries is left.
 //
 // The order of reading: main_test.go builds the binaries, bed_test.go puts a deployment together, service_test.go runs
-// one binary, client_test.go is a customer, proxy_test.go cuts connections, books_test.go compares rows, ledger, journal
+// one binary, host_linux_test.go under another host name, client_test.go is a customer; proxy_test.go cuts connections,
+// gate_test.go holds requests to the provider, halts_test.go holds a COMMIT; books_test.go compares rows, ledger, journal
 // and stream. The other files are the tests, one idea each.
 package e2e

@@ -19,7 +19,7 @@ func TestIncident14_AHungProviderHoldsUpNoOtherKind(t *testing.T) {
 	t.Parallel()
 	const slots, bookings = 2, 6
 	gate := newGate()
-	b := newBed(t, gate.observe, "MAX_WORKERS=2", "STRIPE_TIMEOUT=10s", "JOB_TIMEOUT=25s", "RESCUE_AFTER=30s")
+	b := newBed(t, gate.observe, "MAX_WORKERS=2", "STRIPE_TIMEOUT=8s", "JOB_TIMEOUT=20s", "RESCUE_AFTER=25s")
 	api := b.start("api")
 	court := b.resource(1, time.Hour)
 	ada := b.customer("ada", api.address)
