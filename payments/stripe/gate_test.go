@@ -153,6 +153,11 @@ func TestEveryRequestPassesTheOfficialGate(t *testing.T) {
 		"payment_intents.create": cards, "payment_intents.confirm": 4, "payment_intents.cancel": 4, "payment_intents.retrieve": 4,
 		"charges.list": 4, "payment_intents.list": 2,
 	}, asked)
+	for _, op := range []domain.Operation{domain.OpCreate, domain.OpUpdate, domain.OpConfirm, domain.OpCancel} {
+		if _, known := suffix(op); known {
+			require.Contains(t, asked, "payment_intents."+string(op), "an operation that the gate has not seen")
+		}
+	}
 }
 
 // TestTheGateIsShut to what this version of the API does not have.
