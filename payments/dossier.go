@@ -92,6 +92,11 @@ func readPayment(b *pgx.Batch, id domain.BookingID, locking string, into *paymen
 		`SELECT `+paymentColumns+` FROM payments WHERE booking_id = $1 `+locking, id.UUID)
 }
 
+// readPayments is readPayment for many bookings, in any order.
+func readPayments(b *pgx.Batch, ids []uuid.UUID, into *[]payment) {
+	postgres.All(b, "read payments", into, `SELECT `+paymentColumns+` FROM payments WHERE booking_id = ANY ($1)`, ids)
+}
+
 func readCalls(b *pgx.Batch, id domain.BookingID, into *[]call) {
 	postgres.All(b, "read the sends of a payment", into, `
 		SELECT operation, ordinal, key, params, first_sent_at, last_sent_at, sends, outcome, stored_error,

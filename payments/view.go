@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -35,7 +36,7 @@ func NewViewer(pool *pgxpool.Pool) *Viewer { return &Viewer{pool: pool} }
 // as if it did not exist (G9).
 func (w *Viewer) View(ctx context.Context, client domain.ClientID, id domain.BookingID) (View, error) {
 	var v View
-	err := pgx.BeginTxFunc(ctx, w.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	err := w.asOfOneMoment(ctx, func(tx pgx.Tx) error {
 		var err error
 		if v.Booking, err = bookings.Get(ctx, tx, client, id); err != nil {
 			return err
@@ -44,11 +45,53 @@ func (w *Viewer) View(ctx context.Context, client domain.ClientID, id domain.Boo
 		var b pgx.Batch
 		readPayment(&b, id, ``, &row)
 		err = postgres.Send(ctx, tx, &b)
-		v.Payment = PaymentView{Status: row.Status, DeclineCode: row.DeclineCode, FailureCode: row.FailureCode}
+		v.Payment = show(row)
 		return err
 	})
 	if err != nil {
 		return View{}, fmt.Errorf("show booking %s: %w", id, err)
 	}
 	return v, nil
+}
+
+// List reads a client's own bookings, each with its payment, the newest first and as of one moment. See bookings.List.
+func (w *Viewer) List(ctx context.Context, client domain.ClientID, f bookings.Filter) ([]View, error) {
+	var list []View
+	err := w.asOfOneMoment(ctx, func(tx pgx.Tx) error {
+		found, err := bookings.List(ctx, tx, client, f)
+		if err != nil {
+			return err
+		}
+		ids := make([]uuid.UUID, 0, len(found))
+		for _, booking := range found {
+			ids = append(ids, booking.ID.UUID)
+		}
+		var rows []payment
+		var b pgx.Batch
+		readPayments(&b, ids, &rows)
+		if err := postgres.Send(ctx, tx, &b); err != nil {
+			return err
+		}
+		of := make(map[uuid.UUID]payment, len(rows))
+		for _, row := range rows {
+			of[row.BookingID] = row
+		}
+		list = make([]View, 0, len(found))
+		for _, booking := range found {
+			list = append(list, View{Booking: booking, Payment: show(of[booking.ID.UUID])})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("show the bookings of client %s: %w", client, err)
+	}
+	return list, nil
+}
+
+func (w *Viewer) asOfOneMoment(ctx context.Context, read func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, w.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, read)
+}
+
+func show(row payment) PaymentView {
+	return PaymentView{Status: row.Status, DeclineCode: row.DeclineCode, FailureCode: row.FailureCode}
 }

@@ -39,6 +39,10 @@ func (f fakes) View(ctx context.Context, _ domain.ClientID, id domain.BookingID)
 	return f.view(ctx, id)
 }
 
+func (f fakes) List(context.Context, domain.ClientID, bookings.Filter) ([]payments.View, error) {
+	return nil, domain.ErrNotFound
+}
+
 func (f fakes) Resources(ctx context.Context, _ domain.ResourceID, _ int) ([]domain.Resource, error) {
 	return f.resources(ctx)
 }

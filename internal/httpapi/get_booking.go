@@ -4,11 +4,13 @@ import (
 	"context"
 
 	"holdfast/domain"
+	"holdfast/internal/bookings"
 	"holdfast/payments"
 )
 
-// Viewer shows a client's own booking; any other is domain.ErrNotFound.
+// Viewer shows a client's own bookings; any other is domain.ErrNotFound, also where a list is to go on after it.
 type Viewer interface {
+	List(ctx context.Context, client domain.ClientID, f bookings.Filter) ([]payments.View, error)
 	View(ctx context.Context, client domain.ClientID, id domain.BookingID) (payments.View, error)
 }
 

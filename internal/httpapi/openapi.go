@@ -81,6 +81,17 @@ func describeCreateBooking(gate huma.Middlewares) huma.Operation {
 	return op
 }
 
+func describeListBookings(gate huma.Middlewares) huma.Operation {
+	op := scoped(huma.Operation{
+		OperationID: "list-bookings", Method: http.MethodGet, Path: "/v1/bookings", Tags: []string{"Bookings"},
+		Summary: "List your bookings",
+		Description: "Needs the scope bookings:read. Your own bookings, the newest first, in pages: as long as an answer has next, send it as after, with the same filters, to have more. " +
+			"No page skips or repeats a booking because others are made meanwhile; what a page says is right when it is read.",
+	}, CodeValidationFailed)
+	op.Middlewares = gate
+	return op
+}
+
 func describeGetBooking(gate huma.Middlewares) huma.Operation {
 	op := scoped(huma.Operation{
 		OperationID: "get-booking", Method: http.MethodGet, Path: "/v1/bookings/{id}", Tags: []string{"Bookings"},
@@ -191,7 +202,7 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 	explain(schemas.Map()["Booking"].Properties["ending_reason"], endingReasons())
 	explain(schemas.Map()["Payment"].Properties["status"], paymentStatuses())
 	// Answers may get new members; requests may not have any that are not listed.
-	for _, name := range []string{"Booking", "Payment", "Money", "Resource", "Problem", "Fault", "ListResourcesOutputBody", "StatusOutputBody"} {
+	for _, name := range []string{"Booking", "Payment", "Money", "Resource", "Problem", "Fault", "ListResourcesOutputBody", "ListBookingsOutputBody", "StatusOutputBody"} {
 		schemas.Map()[name].AdditionalProperties = nil
 	}
 	// huma registers its own error model with every operation; this API never answers with it.

@@ -20,6 +20,7 @@ type schema struct {
 	Ref                  string            `json:"$ref"`
 	Type                 string            `json:"type"`
 	Properties           map[string]schema `json:"properties"`
+	Items                *schema           `json:"items"`
 	Required             []string          `json:"required"`
 	AdditionalProperties any               `json:"additionalProperties"`
 	Enum                 []string          `json:"enum"`
@@ -118,7 +119,7 @@ func TestOpenAPIHoldsTogether(t *testing.T) {
 		}
 	}
 	slices.Sort(ids)
-	require.Equal(t, []string{"create-booking", "get-booking", "get-resource", "health", "list-resources", "ready"}, ids)
+	require.Equal(t, []string{"create-booking", "get-booking", "get-resource", "health", "list-bookings", "list-resources", "ready"}, ids)
 }
 
 func TestOpenAPIListsEveryCode(t *testing.T) {
@@ -139,6 +140,11 @@ func TestOpenAPIExplainsEveryStatus(t *testing.T) {
 	explains(t, domain.BookingStatuses(), booking.Properties["status"])
 	explains(t, domain.EndingReasons(), booking.Properties["ending_reason"])
 	explains(t, domain.PaymentStatuses(), payment.Properties["status"])
+	for _, p := range d.Paths["/v1/bookings"]["get"].Parameters {
+		if p.Name == "status" {
+			require.Equal(t, fmt.Sprint(domain.BookingStatuses()), fmt.Sprint(p.Schema.Items.Enum))
+		}
+	}
 	require.NotContains(t, payment.Required, "failure_code")
 	require.Contains(t, d.Components.Schemas["BookingRequest"].Properties["start"].Description, "may be in the past")
 	require.NotRegexp(t, `(?i)webhook`, text, "there is no such endpoint")

@@ -20,6 +20,7 @@ func (s *Server) register() error {
 	api := humago.New(s.mux, s.describe())
 
 	operation(s, api, describeCreateBooking(s.gate(s.authenticated, allowed(clients.BookingsWrite), keyed, withJSON)), s.createBooking)
+	operation(s, api, describeListBookings(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.listBookings)
 	operation(s, api, describeGetBooking(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.getBooking)
 	operation(s, api, describeListResources(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.listResources)
 	operation(s, api, describeGetResource(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.getResource)
