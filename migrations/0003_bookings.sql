@@ -23,20 +23,58 @@ CREATE TABLE resources (
     CONSTRAINT resources_hold_check CHECK (hold > interval '0' AND hold < interval '20 hours')
 );
 
--- The provider refuses smaller charges. The figures drift, so they are dated data; the provider's own answer
--- (amount_too_small) stays the authority. Source: Stripe, "Minimum and maximum charge amounts".
-CREATE TABLE charge_minimums (
-    currency text   NOT NULL CONSTRAINT charge_minimums_pkey PRIMARY KEY,
-    amount   bigint NOT NULL, -- minor units
-    as_of    date   NOT NULL
+-- What the provider can be asked to charge, per currency and in our minor units (ISO 4217). Its own units are another matter
+-- (payments/stripe/scale.go); a test compares the two. A currency that is not here cannot be charged: no resource is priced
+-- in it, and nothing is booked. The five of ISO 4217 whose digits do not fit what the provider's documentation says of them
+-- (IQD LYD CLF UYI UYW) are left out, since a guess could take ten times the price, and so are codes of funds and accounts.
+-- Source: Stripe, "Supported currencies" (docs.stripe.com/currencies), API version 2023-10-16.
+CREATE TABLE charge_currencies (
+    currency text   NOT NULL CONSTRAINT charge_currencies_pkey PRIMARY KEY,
+    step     bigint NOT NULL DEFAULT 1,        -- an amount is a multiple of it: smaller fractions are not counted
+    maximum  bigint NOT NULL DEFAULT 99999999, -- eight digits in the provider's units
+    as_of    date   NOT NULL DEFAULT '2023-10-16',
+    CONSTRAINT charge_currencies_step_check CHECK (step > 0),
+    CONSTRAINT charge_currencies_maximum_check CHECK (maximum >= step AND maximum <= 999999999999)
 );
-INSERT INTO charge_minimums (currency, amount, as_of) VALUES
-    ('USD', 50, '2024-01-01'), ('AED', 200, '2024-01-01'), ('AUD', 50, '2024-01-01'), ('BGN', 100, '2024-01-01'),
-    ('BRL', 50, '2024-01-01'), ('CAD', 50, '2024-01-01'), ('CHF', 50, '2024-01-01'), ('CZK', 1500, '2024-01-01'),
-    ('DKK', 250, '2024-01-01'), ('EUR', 50, '2024-01-01'), ('GBP', 30, '2024-01-01'), ('HKD', 400, '2024-01-01'),
-    ('HUF', 17500, '2024-01-01'), ('INR', 50, '2024-01-01'), ('JPY', 50, '2024-01-01'), ('MXN', 1000, '2024-01-01'),
-    ('MYR', 200, '2024-01-01'), ('NOK', 300, '2024-01-01'), ('NZD', 50, '2024-01-01'), ('PLN', 200, '2024-01-01'),
-    ('RON', 200, '2024-01-01'), ('SEK', 300, '2024-01-01'), ('SGD', 50, '2024-01-01'), ('THB', 1000, '2024-01-01');
+INSERT INTO charge_currencies (currency, step, maximum) VALUES
+    ('BHD', 10, 99999990), ('JOD', 10, 99999990), ('KWD', 10, 99999990), ('OMR', 10, 99999990), ('TND', 10, 99999990), -- the third digit is 0
+    ('ISK', 1, 999999), ('UGX', 1, 999999), -- sent with two digits more, which are 00
+    ('MGA', 100, 9999999900),               -- sent in whole ariary
+    ('IDR', 1, 999999999999);               -- twelve digits
+INSERT INTO charge_currencies (currency) SELECT unnest(string_to_array(
+    'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP CNY COP CRC CUP CVE '
+    'CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF ILS INR IRR JMD JPY KES KGS '
+    'KHR KMF KPW KRW KYD KZT LAK LBP LKR LRD LSL MAD MDL MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD PAB '
+    'PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP TRY '
+    'TTD TWD TZS UAH USD UYU UZS VED VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG', ' '));
+
+-- The least that the provider charges. The figures drift, so each holds from its date until the next one of its currency
+-- (UTC), and `api minimums set` adds more: no deploy. The provider judges by the currency that the account is paid in, which
+-- need not be the booking's, so this spares customers a refusal and is not the authority: the provider's own answer,
+-- amount_too_small, is. Source: Stripe, "Minimum and maximum charge amounts" (docs.stripe.com/currencies).
+CREATE TABLE charge_minimums (
+    currency text   NOT NULL,
+    as_of    date   NOT NULL,
+    amount   bigint NOT NULL, -- minor units; 0: none from this date on
+    CONSTRAINT charge_minimums_pkey PRIMARY KEY (currency, as_of),
+    CONSTRAINT charge_minimums_currency_fkey FOREIGN KEY (currency) REFERENCES charge_currencies,
+    CONSTRAINT charge_minimums_amount_check CHECK (amount BETWEEN 0 AND 999999999999)
+);
+INSERT INTO charge_minimums (currency, as_of, amount) VALUES
+    ('AED', '2024-01-01', 200), ('AUD', '2024-01-01', 50), ('BRL', '2024-01-01', 50), ('CAD', '2024-01-01', 50),
+    ('CHF', '2024-01-01', 50), ('CZK', '2024-01-01', 1500), ('DKK', '2024-01-01', 250), ('EUR', '2024-01-01', 50),
+    ('GBP', '2024-01-01', 30), ('HKD', '2024-01-01', 400), ('HUF', '2024-01-01', 17500), ('INR', '2024-01-01', 50),
+    ('JPY', '2024-01-01', 50), ('MXN', '2024-01-01', 1000), ('MYR', '2024-01-01', 200), ('NOK', '2024-01-01', 300),
+    ('NZD', '2024-01-01', 50), ('PLN', '2024-01-01', 200), ('RON', '2024-01-01', 200), ('SEK', '2024-01-01', 300),
+    ('SGD', '2024-01-01', 50), ('THB', '2024-01-01', 1000), ('USD', '2024-01-01', 50);
+
+-- What holds now: the minimum is that of the newest date which is not in the future, NULL where there is none.
+CREATE VIEW charge_limits AS
+SELECT c.currency, c.step, c.maximum,
+       (SELECT m.amount FROM charge_minimums m
+         WHERE m.currency = c.currency AND m.as_of <= (clock_timestamp() AT TIME ZONE 'UTC')::date
+         ORDER BY m.as_of DESC LIMIT 1) AS minimum
+  FROM charge_currencies c;
 
 CREATE TABLE bookings (
     id              uuid        NOT NULL CONSTRAINT bookings_pkey PRIMARY KEY,

@@ -77,13 +77,12 @@ DECLARE
     v_now      timestamptz := clock_timestamp();
     v_res      record;
     v_amount   numeric;
-    v_minimum  bigint;
     v_during   tstzrange := tstzrange(p_start, p_end, '[)');
     v_minutes  numeric := extract(epoch FROM p_end - p_start) / 60;
     v_hold_end timestamptz;
 BEGIN
-    SELECT r.id, r.places, r.unit_minutes, r.price, r.currency, r.hold
-      INTO v_res FROM resources r WHERE r.id = p_resource;
+    SELECT r.id, r.places, r.unit_minutes, r.price, r.currency, r.hold, l.step, l.maximum, l.minimum
+      INTO v_res FROM resources r LEFT JOIN charge_limits l ON l.currency = r.currency WHERE r.id = p_resource;
     v_amount := v_res.price * p_quantity * v_minutes / v_res.unit_minutes;
     v_hold_end := date_trunc('microseconds', v_now + v_res.hold);
     expires_at := v_now + p_retention;
@@ -133,14 +132,21 @@ BEGIN
     ELSIF p_quantity > v_res.places THEN
         RAISE EXCEPTION 'the resource has % place(s)', v_res.places
             USING ERRCODE = 'HF422', COLUMN = 'quantity', HINT = 'validation_failed';
-    ELSIF v_amount > 99999999 AND NOT (v_res.currency = 'IDR' AND v_amount <= 999999999999) THEN
-        RAISE EXCEPTION 'the total is more than the payment provider takes'
-            USING ERRCODE = 'HF422', COLUMN = 'resource_id', HINT = 'amount_too_large';
     END IF;
-    SELECT m.amount INTO v_minimum FROM charge_minimums m WHERE m.currency = v_res.currency;
-    IF v_amount < v_minimum THEN
-        RAISE EXCEPTION 'the total of % % is below the payment provider''s minimum of % (minor units)', v_amount::bigint, v_res.currency, v_minimum
+
+    -- What the provider cannot take is refused before a slot is.
+    IF v_res.step IS NULL THEN
+        RAISE EXCEPTION 'the payment provider does not charge %', v_res.currency
+            USING ERRCODE = 'HF422', COLUMN = 'resource_id', HINT = 'currency_not_chargeable';
+    ELSIF v_amount > v_res.maximum THEN
+        RAISE EXCEPTION 'the total of % % is more than the % that the payment provider takes (minor units)', trunc(v_amount), v_res.currency, v_res.maximum
+            USING ERRCODE = 'HF422', COLUMN = 'resource_id', HINT = 'amount_too_large';
+    ELSIF v_amount < v_res.minimum THEN
+        RAISE EXCEPTION 'the total of % % is below the payment provider''s minimum of % (minor units)', trunc(v_amount), v_res.currency, v_res.minimum
             USING ERRCODE = 'HF422', COLUMN = 'resource_id', HINT = 'amount_too_small';
+    ELSIF v_amount % v_res.step <> 0 THEN
+        RAISE EXCEPTION 'the total of % % is not a multiple of %, and the payment provider counts nothing finer (minor units)', trunc(v_amount), v_res.currency, v_res.step
+            USING ERRCODE = 'HF422', COLUMN = 'resource_id', HINT = 'amount_too_fine';
     END IF;
 
     -- Decisions of the business: stored, so that a late duplicate of a refused request never turns into a booking.

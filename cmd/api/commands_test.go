@@ -113,7 +113,10 @@ func TestResources(t *testing.T) {
 	require.Contains(t, table, "Court 1")
 	require.Contains(t, table, "2500 EUR")
 
-	for _, wrong := range []string{"--places 0", "--time-zone Europe/Bern", "--currency euro", "--currency xxz", "--price 0", "--hold 20h", "--unit-minutes 0"} {
+	for _, wrong := range []string{
+		"--places 0", "--time-zone Europe/Bern", "--currency euro", "--currency xxz", "--price 0", "--hold 20h", "--unit-minutes 0",
+		"--price -1", "--price 19.999", "--price 1000000000000000", "--price 100000000", "--currency iqd", "--currency isk --price 1000000",
+	} {
 		r := run(t, db.URL, append(create, words(wrong)...))
 		require.Equal(t, cli.ExitUsage, r.code, wrong)
 		require.NotEmpty(t, r.err)
@@ -130,6 +133,35 @@ func TestResources(t *testing.T) {
 	require.Equal(t, cli.ExitUsage, run(t, db.URL, append(named, "a\x1b[31mb")).code, "a control character")
 	require.Equal(t, cli.ExitDone, run(t, db.URL, append(named, "a\u202eb")).code)
 	require.NotContains(t, run(t, db.URL, words("resource list")).out, "\u202e", "a name does not turn the terminal's lines around")
+}
+
+func TestMinimums(t *testing.T) {
+	t.Parallel()
+	db := testdb.New(t)
+	set := run(t, db.URL, words("minimums set --currency eur --amount 60 --as-of 2025-03-01"))
+	require.Equal(t, cli.ExitDone, set.code, set.err)
+	require.Equal(t, "the minimum is 60 EUR (minor units) from 2025-03-01 on\n", set.out)
+	require.Equal(t, cli.ExitDone, run(t, db.URL, words("minimums set --currency EUR --amount 70 --as-of 2999-01-01")).code)
+	var list struct {
+		Minimums []minimum `json:"minimums"`
+	}
+	run(t, db.URL, words("minimums list --json")).into(t, &list)
+	var eur []minimum
+	for _, m := range list.Minimums {
+		if m.Currency == "EUR" {
+			eur = append(eur, m)
+		}
+	}
+	require.Equal(t, []minimum{{"EUR", 70, "2999-01-01", false}, {"EUR", 60, "2025-03-01", true}, {"EUR", 50, "2024-01-01", false}}, eur)
+	require.Regexp(t, `EUR +60 +2025-03-01 +now`, run(t, db.URL, words("minimums list")).out)
+	for _, wrong := range []string{
+		"--currency eur --amount -1 --as-of 2025-03-01", "--currency iqd --amount 1 --as-of 2025-03-01", "--currency eur --amount 0.50 --as-of 2025-03-01",
+		"--currency eur --amount 50 --as-of 1.3.2025", "--currency eur --amount 50", "--amount 50 --as-of 2025-03-01",
+	} {
+		r := run(t, db.URL, append(words("minimums set"), words(wrong)...))
+		require.Equal(t, cli.ExitUsage, r.code, wrong)
+		require.NotEmpty(t, r.err)
+	}
 }
 
 func TestMigrate(t *testing.T) {
@@ -180,6 +212,7 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{
 		"", "serve", "migrate", "token", "token create", "token list", "token revoke", "resource", "resource create", "resource list",
+		"minimums", "minimums set", "minimums list",
 	} {
 		r := run(t, "", append(words(command), "--help"))
 		require.Equal(t, cli.ExitDone, r.code, command)

@@ -10,6 +10,7 @@ type commands struct {
 	Migrate  migrateCommand   `cmd:"" help:"Bring the database to this build's schema."`
 	Token    tokenCommands    `cmd:"" help:"Make, list and revoke API tokens."`
 	Resource resourceCommands `cmd:"" help:"Make and list what can be booked."`
+	Minimums minimumsCommands `cmd:"" help:"Set and list the least that the payment provider charges."`
 }
 
 func program() cli.Program {

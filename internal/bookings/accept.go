@@ -25,7 +25,9 @@ const bookingsRoute = "/v1/bookings"
 //   - ErrKeyReused, *KeyExpiredError: the key belongs to an earlier request;
 //   - ErrInProgress, domain.ErrBusy: not decided, or decided and not learned; the same request may be sent again.
 func (s *Service) Accept(ctx context.Context, client domain.ClientID, key string, r Request) (Response, error) {
-	r = r.normalise()
+	if r = r.normalise(); !r.End.After(r.Start) {
+		return Response{}, &domain.ValidationError{Field: "end", Reason: "must be later than start: a booking has a length"}
+	}
 	sum, err := fingerprint(fingerprintVersion, r)
 	if err != nil {
 		return Response{}, err

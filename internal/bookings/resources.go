@@ -88,13 +88,29 @@ func (s *Service) Resource(ctx context.Context, id domain.ResourceID) (domain.Re
 // still be settled under its own key.
 const MaxHold = 20 * time.Hour
 
-// CreateResource validates and stores a new resource; its id is made here. Wrong members are a *domain.ValidationError.
+// MaxDuration is the longest that a booking may last.
+const MaxDuration = 366 * 24 * time.Hour
+
+// CreateResource validates and stores a new resource; its id is made here. Wrong members are a *domain.ValidationError, and
+// so is a price at which no booking whatever could be charged. At one that only some bookings could be charged at, the
+// others are refused when they are made.
 func (s *Service) CreateResource(ctx context.Context, r domain.Resource) (domain.Resource, error) {
 	if err := validate(r); err != nil {
 		return domain.Resource{}, err
 	}
+	l, err := limitsOf(ctx, s.pool, r.Price.Currency)
+	switch {
+	case errors.Is(err, domain.ErrNotFound):
+		return domain.Resource{}, notChargeable(r.Price.Currency)
+	case err != nil:
+		return domain.Resource{}, err
+	case !l.someTotal(r):
+		return domain.Resource{}, &domain.ValidationError{Field: "price", Reason: fmt.Sprintf(
+			"no booking could be charged: the payment provider takes %d to %d %s in steps of %d (minor units)",
+			max(l.Minimum, l.Step), l.Maximum, r.Price.Currency, l.Step)}
+	}
 	r.ID = domain.NewID[domain.ResourceID]()
-	_, err := s.pool.Exec(ctx, `
+	_, err = s.pool.Exec(ctx, `
 		INSERT INTO resources (id, name, time_zone, places, unit_minutes, price, currency, hold)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		r.ID.UUID, r.Name, r.TimeZone, r.Places, r.UnitMinutes, r.Price.Amount, r.Price.Currency, r.Hold)
@@ -102,6 +118,10 @@ func (s *Service) CreateResource(ctx context.Context, r domain.Resource) (domain
 		return domain.Resource{}, fmt.Errorf("store a resource: %w", err)
 	}
 	return r, nil
+}
+
+func notChargeable(currency string) error {
+	return &domain.ValidationError{Field: "currency", Reason: "the payment provider does not charge " + strconv.QuoteToASCII(currency)}
 }
 
 func validate(r domain.Resource) error {
@@ -114,7 +134,7 @@ func validate(r domain.Resource) error {
 	case r.UnitMinutes < 1 || r.UnitMinutes > 44640:
 		return invalid("unit_minutes", "1 to 44640, a month")
 	case r.Price.Amount < 1 || r.Price.Amount > 999_999_999_999:
-		return invalid("price", "a positive number of minor units")
+		return invalid("price", "1 to 999999999999 minor units")
 	case r.Price.Currency == "" || !currency.IsValid(r.Price.Currency):
 		return invalid("currency", strconv.QuoteToASCII(r.Price.Currency)+" is no currency of ISO 4217; want a code such as EUR")
 	case r.Hold <= 0 || r.Hold >= MaxHold:

@@ -15,8 +15,8 @@ import (
 // those that decodeBooking applies; a test compares them.
 type bookingRequest struct {
 	ResourceID    string            `json:"resource_id" format:"uuid" doc:"What to book." example:"0197f2a4-6d0e-7c3a-9d7e-0a4f3c1b2d5e"`
-	Start         string            `json:"start" format:"date-time" doc:"The first moment, RFC 3339 with an offset, from 2000 to 2100, at most microseconds. It may be in the past: bookings are also entered afterwards." example:"2027-05-01T10:00:00+02:00"`
-	End           string            `json:"end" format:"date-time" doc:"The first moment after it: later than start, by at most 366 days and a multiple of the resource's unit." example:"2027-05-01T11:00:00+02:00"`
+	Start         string            `json:"start" format:"date-time" doc:"The first moment, RFC 3339 with an offset, from 2000 to 2100, at most microseconds. The offset makes it an instant and is not compared with the resource's time zone: an hour that a clock shows twice is booked by its two offsets, and an hour that it skips cannot be meant, since without its offset a local time is refused. It may be in the past: bookings are also entered afterwards." example:"2027-05-01T10:00:00+02:00"`
+	End           string            `json:"end" format:"date-time" doc:"The first moment after it: later than start, by at most 366 days and a multiple of the resource's unit. What passes between the two is charged, whatever clocks are changed meanwhile." example:"2027-05-01T11:00:00+02:00"`
 	Quantity      int               `json:"quantity,omitempty" minimum:"1" maximum:"1000" default:"1" doc:"How many places."`
 	ExpectedTotal *moneyRequest     `json:"expected_total,omitempty" doc:"What you have shown to the customer. If the total is another, nothing is booked: 409 price_changed."`
 	Customer      customer          `json:"customer"`
@@ -89,7 +89,7 @@ func checkSpan(m members, r bookings.Request) {
 		m.fault("end", "is the same moment as start: a booking has a length")
 	case span < 0:
 		m.fault("end", "is before start")
-	case span > maxDuration:
+	case span > bookings.MaxDuration:
 		m.fault("end", "is more than 366 days after start")
 	}
 }

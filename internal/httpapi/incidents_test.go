@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -84,4 +85,41 @@ func TestIncident22_MoreRequestsThanConnections(t *testing.T) {
 	require.Equal(t, http.StatusOK, narrow.get(t, "/readyz").status)
 	require.Equal(t, http.StatusOK, narrow.get(t, "/v1/resources").status)
 	require.Zero(t, small.Stat().AcquiredConns(), "every connection came back")
+}
+
+// Incident 11 (G3, G8): a total that the provider cannot take is refused before the slot is, with the reason, and nothing
+// is written: the key stays free, and so does the slot.
+func TestIncident11_WhatCannotBeChargedIsRefusedFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, tt := range []struct {
+		price    int64
+		currency string
+		code     httpapi.Code
+		reason   string
+	}{
+		{49, "USD", httpapi.CodeAmountTooSmall, "the total of 49 USD is below the payment provider's minimum of 50 (minor units)"},
+		{100_000_000, "USD", httpapi.CodeAmountTooLarge, "more than the 99999999 that the payment provider takes"},
+		{1_000_000, "ISK", httpapi.CodeAmountTooLarge, "999999"},
+		{5124, "KWD", httpapi.CodeAmountTooFine, "the total of 5124 KWD is not a multiple of 10"},
+		{550, "MGA", httpapi.CodeAmountTooFine, "100"},
+		{1000, "IQD", httpapi.CodeCurrencyNotCharged, "the payment provider does not charge IQD"},
+		{1000, "ZZZ", httpapi.CodeCurrencyNotCharged, "ZZZ"},
+	} {
+		_, err := b.db.Pool.Exec(t.Context(), `UPDATE resources SET price = $1, currency = $2`, tt.price, tt.currency)
+		require.NoError(t, err)
+		p := b.book(t, "key", b.body(without("expected_total"))).refused(t, http.StatusUnprocessableEntity, tt.code)
+		require.Equal(t, "body.resource_id", p.Errors[0].Location)
+		require.Contains(t, p.Detail, tt.reason)
+	}
+	_, err := b.db.Pool.Exec(t.Context(), `UPDATE resources SET price = 999999999999, currency = 'IDR', places = 1000, unit_minutes = 1`)
+	require.NoError(t, err)
+	p := b.book(t, "key", b.body(without("expected_total"), set("quantity", 1000), set("end", "2028-05-01T10:00:00+02:00"))).
+		refused(t, http.StatusUnprocessableEntity, httpapi.CodeAmountTooLarge)
+	require.Contains(t, p.Detail, "527039999999472960000 IDR", "more than 64 bits hold")
+
+	for _, amount := range []any{json.RawMessage("19.999"), "19.999", json.RawMessage("1e15"), -1, json.RawMessage("1e1"), 1_000_000_000_000} {
+		b.book(t, "key", b.body(set("expected_total.amount", amount))).refused(t, http.StatusUnprocessableEntity, httpapi.CodeValidationFailed)
+	}
+	b.nothingWritten(t)
 }

@@ -7,9 +7,8 @@ import (
 )
 
 const (
-	firstYear   = 2000
-	lastYear    = 2100
-	maxDuration = 366 * 24 * time.Hour
+	firstYear = 2000
+	lastYear  = 2100
 
 	wantInstant = "want an RFC 3339 time with its offset, such as 2027-05-01T10:00:00+02:00"
 )

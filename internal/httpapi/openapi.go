@@ -76,7 +76,7 @@ func describeCreateBooking(gate huma.Middlewares) huma.Operation {
 		}},
 	}, CodeMalformedJSON, CodeKeyMissing, CodeKeyMalformed, CodeRequestTimeout, CodeSlotUnavailable, CodePriceChanged,
 		CodeRequestInProgress, CodeKeyExpired, CodeBodyTooLarge, CodeUnsupportedMediaType, CodeValidationFailed, CodeKeyReused,
-		CodeAmountTooSmall, CodeAmountTooLarge, CodeResourceNotFound)
+		CodeAmountTooSmall, CodeAmountTooLarge, CodeAmountTooFine, CodeCurrencyNotCharged, CodeResourceNotFound)
 	op.Middlewares = gate
 	return op
 }

@@ -38,6 +38,8 @@ const (
 	CodeKeyReused            Code = "idempotency_key_reused"
 	CodeAmountTooSmall       Code = "amount_too_small"
 	CodeAmountTooLarge       Code = "amount_too_large"
+	CodeAmountTooFine        Code = "amount_too_fine"
+	CodeCurrencyNotCharged   Code = "currency_not_chargeable"
 	CodeInternal             Code = "internal"
 	CodeBusy                 Code = "busy"
 	CodeNotReady             Code = "not_ready"
@@ -71,6 +73,8 @@ var kinds = map[Code]kind{ //nolint:gochecknoglobals // a constant table
 	CodeKeyReused:            {http.StatusUnprocessableEntity, "The key was used for another request"},
 	CodeAmountTooSmall:       {http.StatusUnprocessableEntity, "The total is too small to be charged"},
 	CodeAmountTooLarge:       {http.StatusUnprocessableEntity, "The total is too large to be charged"},
+	CodeAmountTooFine:        {http.StatusUnprocessableEntity, "The total has a fraction that cannot be charged"},
+	CodeCurrencyNotCharged:   {http.StatusUnprocessableEntity, "The currency cannot be charged"},
 	CodeInternal:             {http.StatusInternalServerError, "Something went wrong on our side"},
 	CodeBusy:                 {http.StatusServiceUnavailable, "The service is busy"},
 	CodeNotReady:             {http.StatusServiceUnavailable, "The service is not ready"},

@@ -29,8 +29,10 @@ func TestScale(t *testing.T) {
 		{domain.Money{Amount: 80045, Currency: "TWD"}, 80045},
 		{domain.Money{Amount: 5120, Currency: "KWD"}, 5120}, // 5.120
 		{domain.Money{Amount: 5120, Currency: "TND"}, 5120},
-		{domain.Money{Amount: 0, Currency: "UGX"}, 0},
-		{domain.Money{Amount: -5, Currency: "UGX"}, -500},
+		{domain.Money{Amount: 999_999, Currency: "ISK"}, 99_999_900},
+		{domain.Money{Amount: 9_999_999_900, Currency: "MGA"}, 99_999_999},
+		{domain.Money{Amount: 99_999_999, Currency: "JPY"}, 99_999_999},
+		{domain.Money{Amount: 999_999_999_999, Currency: "IDR"}, 999_999_999_999},
 	}
 	for _, tt := range tests {
 		t.Run(tt.money.String(), func(t *testing.T) {
@@ -51,6 +53,11 @@ func TestScaleNeverGuesses(t *testing.T) {
 	for _, m := range []domain.Money{
 		{Amount: 5123, Currency: "KWD"}, // 5.123: the last digit must be 0
 		{Amount: 550, Currency: "MGA"},  // half an ariary
+		{Amount: 0, Currency: "EUR"},
+		{Amount: -5, Currency: "UGX"},
+		{Amount: 100_000_000, Currency: "EUR"}, // nine digits
+		{Amount: 1_000_000, Currency: "ISK"},   // with the two that are 00
+		{Amount: 1_000_000_000_000, Currency: "IDR"},
 		{Amount: math.MaxInt64, Currency: "UGX"},
 		{Amount: math.MinInt64, Currency: "ISK"},
 		{Amount: 1000, Currency: "eur"},
