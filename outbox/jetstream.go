@@ -27,6 +27,9 @@ func Connect(url, name string, logger *slog.Logger) (*nats.Conn, error) {
 				logger.Warn("broker lost", "error", err.Error())
 			}
 		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { // the default writes to stderr, beside the log
+			logger.Warn("trouble with the broker", "error", err.Error())
+		}),
 		nats.ReconnectHandler(func(*nats.Conn) { logger.Info("broker back") }),
 	)
 	if err != nil {
@@ -73,12 +76,12 @@ func (j *JetStream) Publish(ctx context.Context, m Message) (Ack, error) {
 		jetstream.WithMsgID(m.ID.String()),
 		jetstream.WithExpectStream(StreamName),
 		jetstream.WithRetryAttempts(0)) // our own back-off retries
+	if err == nil && (pub.Stream != StreamName || pub.Sequence == 0) {
+		err = errForeignAck
+	}
 	j.note(err)
 	if err != nil {
 		return Ack{}, explain(err, len(m.Body))
-	}
-	if pub.Stream != StreamName || pub.Sequence == 0 {
-		return Ack{}, errors.New("the answer was no acknowledgement of the stream " + StreamName)
 	}
 	return Ack{Stream: pub.Stream, Sequence: pub.Sequence, Duplicate: pub.Duplicate}, nil
 }
@@ -111,6 +114,9 @@ func (j *JetStream) prepare(ctx context.Context) error {
 // it takes the event is then seen by publishing.
 func (j *JetStream) checkSettings(ctx context.Context) error {
 	stream, err := j.js.Stream(ctx, StreamName)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		j.miss() // somebody else hears the subject, so that publishing alone would never tell
+	}
 	if err != nil {
 		return nil //nolint:nilerr // see above
 	}
@@ -127,12 +133,24 @@ func (j *JetStream) note(err error) {
 	defer j.mu.Unlock()
 	j.suspect = err != nil && !errors.Is(err, jetstream.ErrNoStreamResponse)
 	switch {
-	case !errors.Is(err, jetstream.ErrNoStreamResponse):
+	case err == nil:
 		j.missing = time.Time{}
-	case j.missing.IsZero():
+	case errors.Is(err, jetstream.ErrNoStreamResponse) && j.missing.IsZero():
 		j.missing = time.Now()
 	}
 }
+
+// miss notes that the broker itself says that there is no stream.
+func (j *JetStream) miss() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.missing.IsZero() {
+		j.missing = time.Now()
+	}
+}
+
+// errForeignAck says that somebody answered in the stream's place.
+var errForeignAck = errors.New("the answer was no acknowledgement of the stream " + StreamName)
 
 // explain puts what went wrong in words of ours, which are stored and shown.
 func explain(err error, size int) error {
@@ -144,6 +162,8 @@ func explain(err error, size int) error {
 		return fmt.Errorf("%w: %d bytes", ErrTooLarge, size)
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
 		return errors.New("no stream takes the event")
+	case errors.Is(err, errForeignAck):
+		return err
 	case errors.Is(err, jetstream.ErrInvalidJSAck):
 		return errors.New("the answer was no acknowledgement")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):

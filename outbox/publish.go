@@ -95,33 +95,39 @@ func (d *Drain) Work(ctx context.Context, job Job) (Verdict, error) {
 // if somebody else finished or parked one of them meanwhile, so that what the caller knows of the booking is out of date.
 // Events that were committed since have jobs of their own.
 func (d *Drain) publishAll(ctx context.Context, job Job, events []Effect) (v Verdict, again bool, err error) {
-	err = d.write(ctx, func(b *pgx.Batch) {
-		for _, e := range events {
-			if e.Status == domain.EffectParked {
-				return // a person's turn; the replay of it brings a new job
-			}
-			ack, err := d.publish(ctx, e)
-			switch {
-			case err == nil:
-				recordAck(b, e.ID, ack, &again)
-				continue
-			case errors.Is(err, ErrTooLarge), errors.Is(err, errMalformed):
-				d.logger.ErrorContext(ctx, "event parked: it can never be published", "booking_id", e.BookingID.String(),
-					"event_id", e.ID.String(), "error", err.Error())
-				Park(b, e.ID, err.Error())
-			default: // if it was ctx that ended, the write fails as well: all are published again, under their ids
-				v.After = backoff(d.cfg.FirstBackoff, d.cfg.MaxBackoff, job.Snoozes)
-				job.Annotate(slog.String("event_id", e.ID.String()), slog.String("reason", err.Error()))
-				Note(b, e.ID, err.Error(), v.After)
-			}
-			return
+	var b pgx.Batch
+	for _, e := range events {
+		if e.Status == domain.EffectParked {
+			break // a person's turn; the replay of it brings a new job
 		}
-	})
-	if err != nil {
+		ack, err := d.publish(ctx, e)
+		if err == nil {
+			recordAck(&b, e.ID, ack, &again)
+			continue
+		}
+		switch {
+		case ctx.Err() != nil: // the run is over, not the broker's fault
+		case errors.Is(err, ErrTooLarge), errors.Is(err, errMalformed):
+			d.logger.ErrorContext(ctx, "event parked: it can never be published", "booking_id", e.BookingID.String(),
+				"event_id", e.ID.String(), "error", err.Error())
+			Park(&b, e.ID, err.Error())
+		default:
+			v.After = backoff(d.cfg.FirstBackoff, d.cfg.MaxBackoff, job.Snoozes)
+			job.Annotate(slog.String("event_id", e.ID.String()), slog.String("reason", err.Error()))
+			Note(&b, e.ID, err.Error(), v.After)
+		}
+		break
+	}
+	// Also when the run is over: what the stream has acknowledged is recorded, and not published once more.
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
+	defer cancel()
+	if err := errors.Join(postgres.Send(within, d.pool, &b), ctx.Err()); err != nil {
 		return Verdict{}, false, err
 	}
 	return v, again && v.After == 0, nil
 }
+
+const recordWithin = 5 * time.Second
 
 // errMalformed says that a row holds no event.
 var errMalformed = errors.New("the event cannot be encoded")
@@ -139,23 +145,16 @@ func (d *Drain) publish(ctx context.Context, e Effect) (Ack, error) {
 // unfinished reads the unfinished events of the booking that the effect belongs to, lowest first, and whether publishing
 // is paused.
 func (d *Drain) unfinished(ctx context.Context, id domain.EffectID) (events []Effect, paused bool, err error) {
-	err = d.write(ctx, func(b *pgx.Batch) {
-		Paused(b, domain.EffectPublish, &paused)
-		postgres.All(b, "read the events to publish", &events, `
-			SELECT `+effectColumns+`
-			  FROM outbox o
-			 WHERE o.booking_id = (SELECT own.booking_id FROM outbox own WHERE own.id = $1)
-			   AND o.kind = 'publish' AND o.status IN ('pending', 'in_doubt', 'parked')
-			 ORDER BY o.event_seq`, id)
-	})
-	return events, paused, err
-}
-
-// write sends what fill queues, in one round trip.
-func (d *Drain) write(ctx context.Context, fill func(b *pgx.Batch)) error {
 	var b pgx.Batch
-	fill(&b)
-	return postgres.Send(ctx, d.pool, &b)
+	Paused(&b, domain.EffectPublish, &paused)
+	postgres.All(&b, "read the events to publish", &events, `
+		SELECT `+effectColumns+`
+		  FROM outbox o
+		 WHERE o.booking_id = (SELECT own.booking_id FROM outbox own WHERE own.id = $1)
+		   AND o.kind = 'publish' AND o.status IN ('pending', 'in_doubt', 'parked')
+		 ORDER BY o.event_seq`, id)
+	err = postgres.Send(ctx, d.pool, &b)
+	return events, paused, err
 }
 
 // recordAck queues that the stream's acknowledgement finishes an event. It sets missed if the event was not pending any
