@@ -31,7 +31,7 @@ type Page struct {
 	Limit int    // at most how many; 0 leaves it to the API
 }
 
-func (p Page) query() string {
+func (p Page) values() url.Values {
 	q := url.Values{}
 	if p.After != "" {
 		q.Set("after", p.After)
@@ -39,10 +39,7 @@ func (p Page) query() string {
 	if p.Limit != 0 {
 		q.Set("limit", strconv.Itoa(p.Limit))
 	}
-	if len(q) == 0 {
-		return ""
-	}
-	return "?" + q.Encode()
+	return q
 }
 
 // ListResources reads one page of what can be booked, the oldest first.

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// maxAnswer is the longest answer that is read, in bytes: a page of a thousand resources has a quarter of it.
-const maxAnswer = 4 << 20
+// maxAnswer is the longest answer that is read, in bytes.
+const maxAnswer = 16 << 20
 
-var errTooLong = errors.New("the answer is longer than 4 MiB")
+var errTooLong = errors.New("the answer is longer than 16 MiB; of a list, ask for shorter pages")
 
 // call is one intention: what is sent, the same bytes at each try.
 type call struct {

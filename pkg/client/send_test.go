@@ -20,7 +20,7 @@ const sentinel = "hf_sentinel-of-the-token"
 
 // script is a server that answers in turn, the last answer again and again, at the times of a bubble's clock.
 type script struct {
-	answers []func(*http.Request) (*http.Response, error)
+	answers []step
 	sent    []time.Duration // since began
 	keys    []string
 	bodies  []string
@@ -42,38 +42,54 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.sent = append(s.sent, time.Since(s.began))
 	s.keys, s.bodies = append(s.keys, r.Header.Get("Idempotency-Key")), append(s.bodies, body)
 	answer := s.answers[min(len(s.sent), len(s.answers))-1]
-	return answer(r)
+	return answer.answer(r)
 }
 
-func says(status int, body string, headers ...string) func(*http.Request) (*http.Response, error) {
-	return func(r *http.Request) (*http.Response, error) {
-		header := http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"r-1"}}
-		if strings.Contains(body, `"code"`) {
-			header.Set("Content-Type", "application/problem+json")
-		}
-		for _, h := range headers {
-			name, value, _ := strings.Cut(h, ": ")
-			header.Set(name, value)
-		}
-		return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+// step is one answer, or none: then err, at once or when the request ends.
+type step struct {
+	status  int
+	body    string
+	headers []string
+	err     error
+	hang    bool
+}
+
+func (a step) answer(r *http.Request) (*http.Response, error) {
+	if a.hang {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
 	}
+	if a.err != nil {
+		return nil, a.err
+	}
+	header := http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"r-1"}}
+	if strings.Contains(a.body, `"code"`) {
+		header.Set("Content-Type", "application/problem+json")
+	}
+	for _, h := range a.headers {
+		name, value, _ := strings.Cut(h, ": ")
+		header.Set(name, value)
+	}
+	return &http.Response{StatusCode: a.status, Header: header, Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
 }
 
-func refuses(status int, code string, headers ...string) func(*http.Request) (*http.Response, error) {
-	return says(status, fmt.Sprintf(`{"code":%q,"detail":"because","errors":[{"location":"body.end","message":"later"}]}`, code), headers...) //nolint:bodyclose // the client under test closes it
+func says(status int, body string, headers ...string) step {
+	return step{status: status, body: body, headers: headers}
 }
 
-func breaks(*http.Request) (*http.Response, error) { return nil, errors.New("connection reset") }
-
-func hangs(r *http.Request) (*http.Response, error) {
-	<-r.Context().Done()
-	return nil, r.Context().Err()
+func refuses(status int, code string, headers ...string) step {
+	return says(status, fmt.Sprintf(`{"code":%q,"detail":"because","errors":[{"location":"body.end","message":"later"}]}`, code), headers...)
 }
+
+var (
+	breaks = step{err: errors.New("connection reset")}
+	hangs  = step{hang: true}
+)
 
 const booking = `{"id":"b-1","status":"held"}`
 
 // scripted makes a client of a script. Its first pause is 50 to 100 ms, and each at most twice the one before.
-func scripted(t *testing.T, answers ...func(*http.Request) (*http.Response, error)) (*client.Client, *script) {
+func scripted(t *testing.T, answers ...step) (*client.Client, *script) {
 	t.Helper()
 	s := &script{answers: answers}
 	c, err := client.New(client.Config{URL: "https://holdfast.example/", Token: sentinel, Transport: s})
@@ -84,9 +100,9 @@ func scripted(t *testing.T, answers ...func(*http.Request) (*http.Response, erro
 // What passes is sent again: the same bytes under the same key, until the answer.
 func TestWhatPassesIsSentAgain(t *testing.T) {
 	t.Parallel()
-	for name, first := range map[string]func(*http.Request) (*http.Response, error){
-		"broken connection": breaks, "503": refuses(503, "busy"), "500": refuses(500, "internal"), "502 HTML": says(502, "<html>"), //nolint:bodyclose // the client under test closes it
-		"504": says(504, ""), "429": says(429, ""), "408": refuses(408, "request_timeout"), "in progress": refuses(409, "request_in_progress"), //nolint:bodyclose // the client under test closes it
+	for name, first := range map[string]step{
+		"broken connection": breaks, "503": refuses(503, "busy"), "500": refuses(500, "internal"), "502 HTML": says(502, "<html>"),
+		"504": says(504, ""), "429": says(429, ""), "408": refuses(408, "request_timeout"), "in progress": refuses(409, "request_in_progress"),
 		"half a booking": says(201, `{"id":"b-`), "half a problem": says(409, `{"code":"slot_`), "a portal": says(200, "<html>"),
 		"an empty object": says(201, "{}"), "hang": hangs,
 	} {
@@ -183,7 +199,7 @@ func TestARefusalAfterALostAnswerProvesNothing(t *testing.T) {
 func TestTheDeadlineEndsInAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		answer    func(*http.Request) (*http.Response, error)
+		answer    step
 		within    time.Duration
 		tries     int
 		atTheEnd  bool // it waits until the deadline, since its last try does
@@ -299,7 +315,7 @@ func TestCancellingEndsAWait(t *testing.T) {
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, s := scripted(t, says(201, `{"id":"`+strings.Repeat("a", 5<<20)+`"}`))
+		c, s := scripted(t, says(201, `{"id":"`+strings.Repeat("a", 17<<20)+`"}`))
 		_, err := c.CreateBooking(t.Context(), "k", client.BookingRequest{})
 		_, unknown := errors.AsType[*client.UnknownError](err)
 		require.True(t, unknown)
@@ -334,7 +350,7 @@ func TestReadsAreRetriedAndEndInAnError(t *testing.T) {
 // WaitForBooking ends with what is settled or waits for the customer, and gives what it saw if its time ends first.
 func TestWaitForBooking(t *testing.T) {
 	t.Parallel()
-	show := func(status, payment string) func(*http.Request) (*http.Response, error) {
+	show := func(status, payment string) step {
 		return says(200, fmt.Sprintf(`{"id":"b-1","status":%q,"payment":{"status":%q}}`, status, payment))
 	}
 	for _, end := range [][2]string{
@@ -373,7 +389,7 @@ func TestIncident17_TheTokenStaysSecret(t *testing.T) {
 			require.NotContains(t, fmt.Sprintf(verb, v), fmt.Sprintf("%x", sentinel))
 		}
 	}
-	for name, answer := range map[string]func(*http.Request) (*http.Response, error){
+	for name, answer := range map[string]step{
 		"broken": breaks, "hangs": hangs, "refused": refuses(401, "unauthenticated"), "redirected": says(307, "", "Location: https://thief.example/"),
 	} {
 		synctest.Test(t, func(t *testing.T) {
