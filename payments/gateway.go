@@ -13,6 +13,7 @@ type Gateway interface {
 	Sender
 	Reader
 	Lister
+	Prompter
 }
 
 // Sender makes the sends that may change something. Send never retries on its own, since each send is recorded before

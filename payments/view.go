@@ -24,6 +24,8 @@ type PaymentView struct {
 	Status      domain.PaymentStatus
 	DeclineCode string // the provider's, of the newest declined card
 	FailureCode string // the provider's, of a refusal or a decline: what the customer may be told
+
+	intent string // the provider's id, for Actions
 }
 
 // Viewer shows payments to their owners. It can send nothing.
@@ -93,5 +95,5 @@ func (w *Viewer) asOfOneMoment(ctx context.Context, read func(tx pgx.Tx) error) 
 }
 
 func show(row payment) PaymentView {
-	return PaymentView{Status: row.Status, DeclineCode: row.DeclineCode, FailureCode: row.FailureCode}
+	return PaymentView{Status: row.Status, DeclineCode: row.DeclineCode, FailureCode: row.FailureCode, intent: row.ProviderIntentID}
 }

@@ -55,7 +55,10 @@ type parts struct {
 
 // open makes the parts and looks whether the schema is there. close ends them.
 func (c *settings) open(ctx context.Context, application string, logger *slog.Logger) (p *parts, err error) {
-	gateway, err := stripe.New(stripe.Config{APIKey: c.Provider.APIKey, BaseURL: c.Provider.APIBase, Timeout: c.Provider.StripeTimeout})
+	gateway, err := stripe.New(stripe.Config{
+		APIKey: c.Provider.Account.APIKey, BaseURL: c.Provider.Account.APIBase,
+		Timeout: c.Provider.StripeTimeout, ReturnURL: c.Provider.ReturnURL,
+	})
 	if err != nil {
 		return nil, &cli.ExitError{Code: cli.ExitUsage, Err: err}
 	}

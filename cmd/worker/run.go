@@ -62,7 +62,10 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 		return err
 	}
 	defer jobs.Close()
-	gateway, err := stripe.New(stripe.Config{APIKey: c.Provider.APIKey, BaseURL: c.Provider.APIBase, Timeout: c.Provider.StripeTimeout})
+	gateway, err := stripe.New(stripe.Config{
+		APIKey: c.Provider.Account.APIKey, BaseURL: c.Provider.Account.APIBase,
+		Timeout: c.Provider.StripeTimeout, ReturnURL: c.Provider.ReturnURL,
+	})
 	if err != nil {
 		return &cli.ExitError{Code: cli.ExitUsage, Err: err}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -56,25 +57,50 @@ type Service struct {
 	DrainTimeout time.Duration `default:"30s" help:"How long a stopping process may finish what it has begun." setting:"DRAIN_TIMEOUT"`
 }
 
-// Provider is how to reach the payment provider.
+// Account is the account at the payment provider.
+type Account struct {
+	APIKey  domain.Secret // STRIPE_API_KEY; empty: none
+	APIBase string        // STRIPE_API_BASE; empty: Stripe itself
+}
+
+// Configure reads the key, which may be missing.
+func (s *Account) Configure(getenv func(string) string, p *Problems) {
+	s.APIKey, s.APIBase = domain.Secret(getenv("STRIPE_API_KEY")), getenv("STRIPE_API_BASE")
+	if u, err := url.Parse(s.APIBase); s.APIBase != "" && (err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http")) {
+		p.Add("STRIPE_API_BASE is not a URL such as http://127.0.0.1:12111; leave it unset for Stripe itself")
+	}
+}
+
+// Provider is how to charge at the payment provider.
 type Provider struct {
-	APIKey        domain.Secret `kong:"-"` // STRIPE_API_KEY
-	APIBase       string        `kong:"-"` // STRIPE_API_BASE; empty: Stripe itself
+	Account       Account       `kong:"-"`
 	StripeTimeout time.Duration `default:"30s" help:"How long one exchange with the payment provider may take." setting:"STRIPE_TIMEOUT"`
+	ReturnURL     string        `help:"Where a bank's check sends the customer back to; https, or http on this machine. Empty: the customer's page handles the check with Stripe's own library. A change concerns payments not yet sent." setting:"RETURN_URL" placeholder:"URL"`
 }
 
 // Configure reads the key.
 func (s *Provider) Configure(getenv func(string) string, p *Problems) {
-	s.APIKey, s.APIBase = domain.Secret(getenv("STRIPE_API_KEY")), getenv("STRIPE_API_BASE")
-	if s.APIKey == "" {
+	s.Account.Configure(getenv, p)
+	if s.Account.APIKey == "" {
 		p.Add("STRIPE_API_KEY is not set; want sk_test_… or sk_live_…")
 	}
-	if u, err := url.Parse(s.APIBase); s.APIBase != "" && (err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http")) {
-		p.Add("STRIPE_API_BASE is not a URL such as http://127.0.0.1:12111; leave it unset for Stripe itself")
+	if s.ReturnURL != "" && !returnable(s.ReturnURL) {
+		p.Add("RETURN_URL (--return-url) is neither an https URL nor an http one on a loopback address, such as https://shop.example/paid")
 	}
 	if s.StripeTimeout <= 0 {
 		p.Add("STRIPE_TIMEOUT (--stripe-timeout): %s is not more than 0", s.StripeTimeout)
 	}
+}
+
+// returnable is what the provider may be told to send a customer's browser to.
+func returnable(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.User != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	local := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return u.Scheme == "https" || u.Scheme == "http" && local
 }
 
 // Sending is how often, and for how long, a send to the provider may be made again: the same for all who send.

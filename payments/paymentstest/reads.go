@@ -21,6 +21,7 @@ func reads() []claim {
 		{name: "intents are listed by the time of their creation, newest first", simulated: true, prove: createdWindow},
 		{name: "a listing is walked to its last page", simulated: true, prove: allPages},
 		{name: "a caller who leaves is told so", simulated: true, prove: readAbandoned},
+		{name: "what a customer has to do is read with the client secret, and nothing where nobody waits", prove: readAction},
 		{name: "a read survives one bad moment", simulated: true, prove: readRetries},
 	}
 	for _, fault := range []stripesim.Fault{
@@ -155,10 +156,33 @@ func readFails(x *exam, fault stripesim.Fault) {
 	_, err := x.gateway.Intent(x.Context(), call.IntentID)
 	require.Error(x, err)
 	require.NotErrorIs(x, err, payments.ErrNoIntent)
+	_, err = x.gateway.Action(x.Context(), call.IntentID)
+	require.Error(x, err)
+	require.NotErrorIs(x, err, payments.ErrNoAction)
 	charges, err := x.gateway.Charges(x.Context(), call.IntentID)
 	require.Error(x, err)
 	require.Nil(x, charges)
 	intents, err := x.gateway.IntentsCreated(x.Context(), from, to)
 	require.Error(x, err)
 	require.Nil(x, intents)
+}
+
+func readAction(x *exam) {
+	call := x.prepare(domain.OpConfirm, actionCard)
+	_, err := x.gateway.Action(x.Context(), call.IntentID)
+	require.ErrorIs(x, err, payments.ErrNoAction)
+	for name, value := range map[string]string{"": "", "return_url": "https://shop.example/paid"} {
+		call := x.prepare(domain.OpConfirm, actionCard)
+		want := payments.ActionSDK
+		if name != "" {
+			call.Params[name], want = value, payments.ActionRedirect
+		}
+		out := x.gateway.Send(x.Context(), call)
+		require.Equal(x, payments.Executed, out.Class, describe(out))
+		next, err := x.gateway.Action(x.Context(), call.IntentID)
+		require.NoError(x, err)
+		require.Equal(x, want, next.Type)
+		require.Equal(x, name != "", next.URL != "")
+		require.Contains(x, next.ClientSecret.Reveal(), call.IntentID+"_secret_")
+	}
 }

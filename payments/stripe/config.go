@@ -3,6 +3,7 @@ package stripe
 import (
 	"crypto/tls"
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -22,6 +23,10 @@ type Config struct {
 	BaseURL string
 	// Timeout bounds one HTTP exchange, the body included. Zero means 30 s. A read makes up to three exchanges.
 	Timeout time.Duration
+	// ReturnURL is where a bank's check sends the customer back to: https, or http on this machine. It is frozen with the
+	// parameters of a confirm, so that a change concerns new confirms only. With it the customer's next action is a page to
+	// open, without it one for the provider's own library.
+	ReturnURL string
 	// HTTPTransport is how connections are made; it is copied, and speaks HTTP/1.1 whatever it says. Nil means a
 	// transport of our own. It is no http.RoundTripper, since "not sent" rests on net/http's own account of what it
 	// wrote, and a stranger might give none.
@@ -31,6 +36,7 @@ type Config struct {
 var (
 	errAPIKey  = errors.New("field APIKey: want sk_test_, sk_live_, rk_test_ or rk_live_ and then letters and digits")
 	errBaseURL = errors.New("field BaseURL: want an http or https URL without user, query or fragment")
+	errReturn  = errors.New("field ReturnURL: want an https URL without user, or an http one on a loopback address")
 	errPlain   = errors.New("field BaseURL: a live key is not sent over plain http")
 	errTimeout = errors.New("field Timeout: want a positive duration, or zero for 30 s")
 )
@@ -44,6 +50,9 @@ func (c Config) check() error {
 	if c.Timeout < 0 {
 		problems = append(problems, errTimeout)
 	}
+	if c.ReturnURL != "" && !returnable(c.ReturnURL) {
+		problems = append(problems, errReturn)
+	}
 	if c.BaseURL != "" {
 		u, err := url.Parse(c.BaseURL)
 		switch {
@@ -55,6 +64,16 @@ func (c Config) check() error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+func returnable(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.User != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	local := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return u.Scheme == "https" || u.Scheme == "http" && local
 }
 
 func keyShape() *regexp.Regexp { return regexp.MustCompile(`\A[sr]k_(test|live)_[A-Za-z0-9_]+\z`) }

@@ -20,6 +20,9 @@ const (
 // Freeze writes down the parameters of a send. If Stripe cannot take the amount (an unknown currency, a fraction that it
 // does not count), the parameters have none, and Send rejects them.
 func (g *Gateway) Freeze(op domain.Operation, c payments.Charge) payments.Params {
+	if op == domain.OpConfirm && g.returnTo != "" {
+		return payments.Params{"return_url": g.returnTo}
+	}
 	if op != domain.OpCreate {
 		// A confirm names no method: a decline cleared the one on the intent, so that a stray confirm fails instead of
 		// charging. A cancel needs no reason.

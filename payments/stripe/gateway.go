@@ -18,6 +18,7 @@ type Gateway struct {
 	writes   sdk.Backend   // never retries: each send is recorded before it is made
 	reads    sdk.Backend   // retries twice
 	livemode bool
+	returnTo string // the return URL of a confirm; empty: none
 }
 
 // New returns a gateway, or an error that names every wrong field. It opens no connection.
@@ -38,6 +39,7 @@ func newGateway(c Config, transport http.RoundTripper) *Gateway {
 		writes:   backend(c.BaseURL, timeout, 0, transport),
 		reads:    backend(c.BaseURL, timeout, 2, transport),
 		livemode: livemode(c.APIKey),
+		returnTo: c.ReturnURL,
 	}
 }
 

@@ -95,8 +95,14 @@ func (g *Gateway) IntentsCreated(ctx context.Context, from, to time.Time) ([]pay
 
 // get makes one read. The SDK retries it twice, and between tries is deaf to ctx for up to a second.
 func (g *Gateway) get(ctx context.Context, act, path string, query *form.Values, into sdk.LastResponseSetter) *ReadError {
+	return g.getBy(ctx, g.reads, act, path, query, into)
+}
+
+func (g *Gateway) getBy(
+	ctx context.Context, by sdk.Backend, act, path string, query *form.Values, into sdk.LastResponseSetter,
+) *ReadError {
 	w := &witness{}
-	err := g.reads.CallRaw(http.MethodGet, path, g.key(), query, &sdk.Params{Context: w.watch(ctx)}, into)
+	err := by.CallRaw(http.MethodGet, path, g.key(), query, &sdk.Params{Context: w.watch(ctx)}, into)
 	if err == nil && w.status == http.StatusOK {
 		return nil
 	}
