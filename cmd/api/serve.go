@@ -18,10 +18,12 @@ import (
 	"holdfast/migrations"
 	"holdfast/outbox"
 	"holdfast/payments"
+	"holdfast/payments/stripe"
 )
 
 type serveCommand struct {
 	Database cli.Database `kong:"-"`
+	Account  cli.Account  `kong:"-"`
 	Serving  serving      `embed:""`
 	Pool     cli.Pool     `embed:""`
 	Service  cli.Service  `embed:""`
@@ -30,12 +32,15 @@ type serveCommand struct {
 // Help says more than the summary.
 func (*serveCommand) Help() string {
 	return "Answers until SIGTERM or SIGINT, then drains: /readyz says no, no new connection is taken, requests in flight finish within the " +
-		"drain time-out, and it exits 0. A request that is cut off can be sent again with its key. The customer's documentation is served at /docs."
+		"drain time-out, and it exits 0. A request that is cut off can be sent again with its key. The customer's documentation is served at /docs. " +
+		"STRIPE_API_KEY, in the environment only, is needed to show customers what their bank asks of them (next_action), and for nothing else: " +
+		"a restricted key that may read PaymentIntents will do. STRIPE_API_BASE is as for the worker."
 }
 
 // Configure reads the environment and checks all settings.
 func (c *serveCommand) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Database.Configure(getenv, p)
+	c.Account.Configure(getenv, p)
 	c.Serving.configure(p)
 	c.Pool.Configure(getenv, p)
 }
@@ -79,15 +84,32 @@ func (c *serveCommand) build(pool *pgxpool.Pool, waker *outbox.Waker, m *metrics
 	if err != nil {
 		return nil, err
 	}
+	actions, err := c.actions(logger)
+	if err != nil {
+		return nil, err
+	}
 	return httpapi.New(httpapi.Config{
 		Clients: clients.New(pool), Bookings: service, Catalogue: service,
-		Payments:       payments.NewViewer(pool), // this process holds no key of the provider and could not send
+		Payments: payments.NewViewer(pool), Actions: actions,
 		Ready:          func(ctx context.Context) error { return schemaReady(ctx, pool, version) },
 		Transient:      func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
 		Observe:        m.observe,
 		RequestTimeout: c.Serving.RequestTimeout, ReadHeaderTimeout: c.Serving.ReadHeaderTimeout, ReadTimeout: c.Serving.ReadTimeout,
 		DrainDelay: c.Serving.DrainDelay, DrainTimeout: c.Service.DrainTimeout,
 	}, logger)
+}
+
+// actions reads at the provider what customers have to do. Nothing else in this process speaks to the provider.
+func (c *serveCommand) actions(logger *slog.Logger) (httpapi.Prompter, error) {
+	if c.Account.APIKey == "" {
+		logger.Info("STRIPE_API_KEY is not set: a booking whose customer has to authenticate is shown without next_action")
+		return nil, nil //nolint:nilnil // no key, nobody to ask
+	}
+	gateway, err := stripe.New(stripe.Config{APIKey: c.Account.APIKey, BaseURL: c.Account.APIBase})
+	if err != nil {
+		return nil, &cli.ExitError{Code: cli.ExitUsage, Err: err}
+	}
+	return payments.NewActions(gateway), nil
 }
 
 // schemaReady asks for a schema that is at least as new as this build; a newer one is compatible with the build before it.

@@ -18,10 +18,11 @@ type exchange struct {
 	principal clients.Principal
 	key       string // never logged
 
-	booking  string
-	replayed bool
-	problem  Code
-	cause    error // of a 5xx
+	booking    string
+	replayed   bool
+	problem    Code
+	cause      error // of a 5xx
+	unprompted error // why a booking is shown without its next action
 }
 
 type exchangeKey struct{}
@@ -64,6 +65,9 @@ func (s *Server) log(ctx context.Context, method string, x *exchange, w *recorde
 	if x.cause != nil {
 		attrs = append(attrs, slog.String("error", x.cause.Error()))
 	}
+	if x.unprompted != nil {
+		attrs = append(attrs, slog.String("next_action_error", x.unprompted.Error()))
+	}
 	s.logger.LogAttrs(ctx, s.level(x, w.status), "request", attrs...)
 }
 
@@ -73,7 +77,7 @@ func (s *Server) level(x *exchange, status int) slog.Level {
 		return slog.LevelDebug
 	case status == http.StatusInternalServerError:
 		return slog.LevelError
-	case status > http.StatusInternalServerError:
+	case status > http.StatusInternalServerError, x.unprompted != nil:
 		return slog.LevelWarn
 	default:
 		return slog.LevelInfo

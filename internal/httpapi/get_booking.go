@@ -19,7 +19,8 @@ type getBookingInput struct {
 }
 
 type getBookingOutput struct {
-	Body Booking
+	RetryAfter string `header:"Retry-After" doc:"With next_action_hint: after how many seconds to look again."`
+	Body       BookingDetail
 }
 
 // getBooking shows one booking. An id that cannot be one, one that does not exist and one of another client's booking
@@ -34,5 +35,5 @@ func (s *Server) getBooking(ctx context.Context, x *exchange, in *getBookingInpu
 	if err != nil {
 		return nil, err
 	}
-	return &getBookingOutput{Body: showBooking(view)}, nil
+	return s.detail(ctx, x, view), nil
 }

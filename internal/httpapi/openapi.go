@@ -95,8 +95,11 @@ func describeListBookings(gate huma.Middlewares) huma.Operation {
 func describeGetBooking(gate huma.Middlewares) huma.Operation {
 	op := scoped(huma.Operation{
 		OperationID: "get-booking", Method: http.MethodGet, Path: "/v1/bookings/{id}", Tags: []string{"Bookings"},
-		Summary:     "Look at a booking",
-		Description: "Needs the scope bookings:read. Another client's booking is answered like one that does not exist.",
+		Summary: "Look at a booking",
+		Description: "Needs the scope bookings:read. Another client's booking is answered like one that does not exist. " +
+			"While payment.status is requires_action, next_action says what your customer has to do, read from the payment provider at that moment: " +
+			"pass it on to the customer's browser and look at the booking until its status changes. Nowhere else is it shown. " +
+			"If the provider does not answer within three seconds the booking comes without it, with next_action_hint and Retry-After.",
 	}, CodeNotFound, CodeValidationFailed)
 	op.Middlewares = gate
 	return op
@@ -193,16 +196,20 @@ func reference(schema string) *huma.Schema {
 func finish(document *huma.OpenAPI) ([]byte, error) {
 	schemas := document.Components.Schemas
 	schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
+	schemas.Schema(reflect.TypeFor[Booking](), true, "Booking") // which the answer to a POST refers to by name
 	codes := make([]any, 0, len(kinds))
 	for _, code := range Codes() {
 		codes = append(codes, string(code))
 	}
 	schemas.Map()["Problem"].Properties["code"].Enum = codes
-	explain(schemas.Map()["Booking"].Properties["status"], bookingStatuses())
-	explain(schemas.Map()["Booking"].Properties["ending_reason"], endingReasons())
+	for _, name := range []string{"Booking", "BookingDetail"} {
+		explain(schemas.Map()[name].Properties["status"], bookingStatuses())
+		explain(schemas.Map()[name].Properties["ending_reason"], endingReasons())
+	}
+	explain(schemas.Map()["NextAction"].Properties["type"], actionTypes())
 	explain(schemas.Map()["Payment"].Properties["status"], paymentStatuses())
 	// Answers may get new members; requests may not have any that are not listed.
-	for _, name := range []string{"Booking", "Payment", "Money", "Resource", "Problem", "Fault", "ListResourcesOutputBody", "ListBookingsOutputBody", "StatusOutputBody"} {
+	for _, name := range []string{"Booking", "BookingDetail", "NextAction", "Payment", "Money", "Resource", "Problem", "Fault", "ListResourcesOutputBody", "ListBookingsOutputBody", "StatusOutputBody"} {
 		schemas.Map()[name].AdditionalProperties = nil
 	}
 	// huma registers its own error model with every operation; this API never answers with it.

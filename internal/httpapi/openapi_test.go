@@ -14,6 +14,7 @@ import (
 
 	"holdfast/domain"
 	"holdfast/internal/httpapi"
+	"holdfast/payments"
 )
 
 type schema struct {
@@ -146,6 +147,14 @@ func TestOpenAPIExplainsEveryStatus(t *testing.T) {
 		}
 	}
 	require.NotContains(t, payment.Required, "failure_code")
+	detail, action := d.Components.Schemas["BookingDetail"], d.Components.Schemas["NextAction"]
+	explains(t, domain.BookingStatuses(), detail.Properties["status"])
+	explains(t, domain.EndingReasons(), detail.Properties["ending_reason"])
+	explains(t, []payments.ActionType{payments.ActionRedirect, payments.ActionSDK}, action.Properties["type"])
+	require.Equal(t, []string{"type", "client_secret"}, action.Required)
+	require.NotContains(t, booking.Properties, "next_action", "lists, streams and stored answers have no place for it")
+	require.Equal(t, booking.Required, detail.Required)
+	require.Equal(t, "#/components/schemas/BookingDetail", d.Paths["/v1/bookings/{id}"]["get"].Responses["200"].Content["application/json"].Schema.Ref)
 	require.Contains(t, d.Components.Schemas["BookingRequest"].Properties["start"].Description, "may be in the past")
 	require.NotRegexp(t, `(?i)webhook`, text, "there is no such endpoint")
 }

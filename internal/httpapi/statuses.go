@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"holdfast/domain"
+	"holdfast/payments"
 )
 
 // meaning is what one value of a status tells the client, and what to do about it. The OpenAPI document takes its lists
@@ -37,8 +38,8 @@ func paymentStatuses() []meaning {
 	return []meaning{
 		{string(domain.PaymentPending), "not decided yet; a matter of seconds as a rule. Look again."},
 		{string(domain.PaymentProcessing), "the provider has accepted it and not decided. Look again."},
-		{string(domain.PaymentRequiresAction), "the customer's bank wants the customer to authenticate, which this version has no way to let them do. Nothing was taken, and the slot " +
-			"is free after hold_expires_at; book again with a new key and a payment_method that needs no authentication."},
+		{string(domain.PaymentRequiresAction), "the customer's bank wants the customer to authenticate (3-D Secure). Nothing was taken. next_action, shown when you read this one booking, " +
+			"says how: let the customer do it before hold_expires_at, and look again. After that the slot is free; book again with a new key."},
 		{string(domain.PaymentDeclined), "the card was declined; decline_code and failure_code say why. Nothing was taken, and the slot is free after hold_expires_at; " +
 			"book again with a new key and another payment_method. Until then this booking itself still holds the slot."},
 		{string(domain.PaymentInDoubt), "the provider's answer was lost, and the provider is being asked. Look again, and book nothing in its place meanwhile: the money may have been taken."},
@@ -46,6 +47,13 @@ func paymentStatuses() []meaning {
 		{string(domain.PaymentCanceled), "no money was taken, and none can be any more. Once the booking is over, book again with a new key."},
 		{string(domain.PaymentRefused), "the provider does not know this payment_method, or refused it for good; failure_code says why. Nothing was taken and the slot is free; " +
 			"book again with a new key."},
+	}
+}
+
+func actionTypes() []meaning {
+	return []meaning{
+		{string(payments.ActionRedirect), "open url in the customer's browser. The bank asks the customer there and then sends the browser back to the return URL of this deployment."},
+		{string(payments.ActionSDK), "hand client_secret to Stripe's own library in the customer's browser (Stripe.js: stripe.handleNextAction({clientSecret}))."},
 	}
 }
 
