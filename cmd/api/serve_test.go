@@ -155,6 +155,7 @@ func TestServe(t *testing.T) {
 	log := p.log.String()
 	require.Equal(t, 1, strings.Count(log, `"listening"`))
 	require.Contains(t, log, `"stopped"`)
+	require.Contains(t, log, "STRIPE_API_KEY is not set")
 	require.Contains(t, log, booking.ID)
 	for _, secret := range []string{token.Token, "ada@example.org", "pm_card_visa"} {
 		require.NotContains(t, log, secret)
@@ -190,6 +191,21 @@ func TestServeStartsWhileTheDatabaseIsAway(t *testing.T) {
 	require.Contains(t, body, `"code":"busy"`)
 	require.Equal(t, cli.ExitDone, p.end(t))
 	require.NotContains(t, p.log.String(), "sentinel")
+}
+
+// The provider's key is not needed to serve, but one that is none is a wrong setting, and no part of it is told (G9).
+func TestServeChecksTheProvidersKey(t *testing.T) {
+	t.Parallel()
+	for _, env := range [][]string{
+		{"STRIPE_API_KEY=sentinel"},
+		{"STRIPE_API_KEY=sk_test_sentinel", "STRIPE_API_BASE=sentinel"},
+		{"STRIPE_API_KEY=sk_live_sentinel", "STRIPE_API_BASE=http://127.0.0.1:1"},
+	} {
+		r := run(t, "postgres://u@127.0.0.1:1/x", []string{"serve"}, append(env, "HTTP_ADDR=127.0.0.1:0")...)
+		require.Equal(t, cli.ExitUsage, r.code)
+		require.Regexp(t, "STRIPE_API|APIKey|BaseURL", r.err)
+		require.NotContains(t, r.err, "sentinel")
+	}
 }
 
 func TestAddressInUse(t *testing.T) {

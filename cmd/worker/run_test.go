@@ -55,6 +55,23 @@ func TestRunTellsWhyItCannotStart(t *testing.T) {
 	}
 }
 
+// A wrong return URL is told with every other wrong setting, before a customer is sent there.
+func TestRunChecksTheReturnURL(t *testing.T) {
+	t.Parallel()
+	for address, good := range map[string]bool{
+		"https://shop.example/paid": true, "http://localhost:3000/paid": true, "http://127.0.0.1/": true,
+		"http://shop.example/paid": false, "shop.example/paid": false, "https://user:s3cret@shop.example": false, "javascript:alert(1)": false,
+	} {
+		var logs bytes.Buffer
+		env := map[string]string{"RETURN_URL": address, "MAX_SENDS": "0"}
+		code := program().Run(t.Context(), []string{"run"}, func(name string) string { return env[name] }, cli.IO{Out: io.Discard, Err: &logs})
+		require.Equal(t, cli.ExitUsage, code)
+		require.Contains(t, logs.String(), "MAX_SENDS")
+		require.Equal(t, !good, strings.Contains(logs.String(), "RETURN_URL"), address)
+		require.NotContains(t, logs.String(), "s3cret")
+	}
+}
+
 // TestRunShowsItsMetrics (G5): alarms rest on what the outbox tells of itself.
 func TestRunShowsItsMetrics(t *testing.T) {
 	t.Parallel()
