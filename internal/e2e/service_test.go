@@ -33,6 +33,7 @@ type service struct {
 	args    []string
 	env     []string
 	address string // of the API, or else of health and metrics
+	metrics string // where its metrics are, if anywhere
 	http    *http.Client
 	host    string // the name of the machine that it believes to run on; empty: this one's
 
@@ -46,7 +47,9 @@ func (b *bed) service(binary string, env ...string) *service {
 	b.Helper()
 	s := &service{bed: b, name: binary, path: binaries.path(b.T, binary), args: []string{"run"}, address: freeAddress(b.T), http: newHTTP(b.T)}
 	s.env = append(append([]string{}, b.env...), "METRICS_ADDR="+s.address)
+	s.metrics = s.address
 	if binary == "api" {
+		s.metrics = ""
 		s.args = []string{"serve"}
 		s.env = append(s.env, "HTTP_ADDR="+s.address, "METRICS_ADDR=")
 	}

@@ -15,6 +15,7 @@ type message struct {
 	msgID    string // what the broker drops duplicates by
 	subject  string
 	event    event
+	raw      string // headers and data
 }
 
 type event struct {
@@ -60,7 +61,7 @@ func (b *bed) stream() []message {
 		}
 		ask("$JS.API.STREAM.MSG.GET.BOOKINGS", fmt.Sprintf(`{"seq":%d}`, n), &stored)
 		require.Nil(b, stored.Error)
-		m := message{sequence: n, subject: stored.Message.Subject, msgID: header(string(stored.Message.Header), "Nats-Msg-Id")}
+		m := message{raw: string(stored.Message.Header) + string(stored.Message.Data), sequence: n, subject: stored.Message.Subject, msgID: header(string(stored.Message.Header), "Nats-Msg-Id")}
 		require.NoError(b, json.Unmarshal(stored.Message.Data, &m.event), "%s", stored.Message.Data)
 		messages = append(messages, m)
 	}
