@@ -140,6 +140,12 @@ func whileHeld(s State, m Move, fact Fact) Move {
 	return m
 }
 
+// TakesCard tells whether the customer may try another card: the one before is known to be declined, and the slot is still
+// held for them. Whatever else may still take money has to end first.
+func TakesCard(s State) bool {
+	return s.Booking == BookingHeld && s.Payment == PaymentDeclined && s.HasIntent
+}
+
 // End begins the end of a held booking. With no intent committed nothing was ever confirmed, and it ends at once;
 // otherwise it is fenced first: the slot stays taken until the provider proves that the intent can take no money.
 // A booking that is not held does not move.

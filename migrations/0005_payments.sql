@@ -14,6 +14,7 @@ CREATE TABLE payments (
     livemode           boolean,              -- of the key that made the intent
     provider_intent_id text        CONSTRAINT payments_provider_intent_id_key UNIQUE,
     provider_method_id text,                 -- what the provider made of payment_method
+    shown_card         int         NOT NULL DEFAULT 0, -- the newest card that the intent was seen to hold: only then is it confirmed
     status             text        NOT NULL DEFAULT 'pending',
     failure_code       text,
     decline_code       text,
@@ -26,6 +27,16 @@ CREATE TABLE payments (
         ('pending', 'processing', 'requires_action', 'declined', 'in_doubt', 'succeeded', 'canceled', 'refused')),
     CONSTRAINT payments_amount_check CHECK (amount > 0)
 );
+-- Every other card that a customer has tried: how many are too many is counted here, by booking and by client.
+CREATE TABLE card_changes (
+    payment_id uuid        NOT NULL CONSTRAINT card_changes_payment_id_fkey REFERENCES payments,
+    card       int         NOT NULL, -- 2 is the first other card
+    client_id  uuid        NOT NULL,
+    changed_at timestamptz NOT NULL,
+    CONSTRAINT card_changes_pkey PRIMARY KEY (payment_id, card)
+);
+CREATE INDEX card_changes_client_id_changed_at_idx ON card_changes (client_id, changed_at);
+
 CREATE INDEX payments_watch_at_idx ON payments (watch_at) WHERE watch_at IS NOT NULL;
 
 -- A row is written, and committed, before the send that it records. Parameters are frozen with the key: every re-send

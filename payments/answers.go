@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
+	"holdfast/internal/postgres"
 	"holdfast/outbox"
 )
 
@@ -79,6 +80,32 @@ func (p *Payments) later(b *pgx.Batch, e outbox.Effect, s send, out Outcome) dec
 	wait := p.backoff(s.attempts)
 	outbox.Note(b, e.ID, string(s.call.Operation)+": "+out.Detail, wait)
 	return decision{at: progress{after: wait}}
+}
+
+// settleUpdate brings home the answer to an update, which brings another card to the intent. No money can have moved: the
+// card before it was declined, and nothing is confirmed before a read has shown the new one.
+func (p *Payments) settleUpdate(ctx context.Context, e outbox.Effect, r role, s send, out Outcome) (decision, error) {
+	return p.bringHome(ctx, e, s, out, func(b *pgx.Batch, d dossier) (decision, error) {
+		switch {
+		case out.Class == Executed:
+			postgres.Exec(b, "note the provider's name of a card", `UPDATE payments SET provider_method_id = nullif($3, '') WHERE id = $1 AND card = $2`,
+				d.payment.ID, s.ordinal, out.Intent.PaymentMethod)
+			return decision{at: progress{again: true}}, nil
+		case out.Class == KnownState:
+			return decision{at: progress{look: true}}, nil // somebody has paid, or it was canceled
+		case s.sends == 1 && (out.Class == Declined || out.Class == Rejected):
+			m, err := p.settle(b, d, domain.Observation{Fact: domain.FactDeclined, Version: s.version}, seen(out))
+			if err != nil || m.Stale {
+				return decision{at: progress{again: m.Stale}}, err
+			}
+			r.done(b)
+			return decision{move: m}, nil
+		case out.Class == Unknown && out.Stored, out.Class == KeyMismatch, out.Class == Rejected, out.Class == Declined:
+			return p.handOver(b, d, r, s.version, "update: "+out.Detail)
+		default:
+			return p.later(b, e, s, out), nil
+		}
+	})
 }
 
 // settleConfirm brings home the answer to a confirm, the one send that takes money.

@@ -133,9 +133,12 @@ func (p *Payments) carryOut(ctx context.Context, e outbox.Effect, r role, d deci
 	for d.send != nil {
 		s, out := *d.send, p.transmit(ctx, *d.send)
 		var err error
-		if s.call.Operation == domain.OpCreate {
+		switch s.call.Operation {
+		case domain.OpCreate:
 			d, err = p.settleCreate(ctx, e, r, s, out)
-		} else {
+		case domain.OpUpdate:
+			d, err = p.settleUpdate(ctx, e, r, s, out)
+		default:
 			d, err = p.settleConfirm(ctx, e, r, s, out)
 		}
 		if err != nil {
@@ -176,13 +179,20 @@ func (p *Payments) nextCharge(b *pgx.Batch, d dossier, r role) (decision, error)
 			return decision{at: progress{after: rest}}, nil // a twin has just sent it
 		}
 	}
+	if op == domain.OpConfirm && d.payment.ShownCard < d.payment.Card {
+		return decision{at: progress{look: true}}, nil // what the intent holds now would be charged: see first
+	}
 	return decision{send: p.record(b, d, op, ordinal)}, nil
 }
 
-// nextSend says which send the payment needs: the create of its one intent, then the confirm of the newest card. A
-// create takes the next ordinal only after a listing has shown that the one before it made nothing.
+// nextSend says which send the payment needs: the create of its one intent, then, for every card but the first, the
+// update that brings it to the intent, then the confirm of the newest card. A create takes the next ordinal only after a
+// listing has shown that the one before it made nothing.
 func nextSend(d dossier) (domain.Operation, int) {
 	if d.payment.ProviderIntentID != "" {
+		if u := d.find(domain.OpUpdate, d.payment.Card); d.payment.Card > 1 && (u == nil || u.open()) {
+			return domain.OpUpdate, d.payment.Card
+		}
 		return domain.OpConfirm, d.payment.Card
 	}
 	last := d.last(domain.OpCreate)
@@ -225,13 +235,13 @@ func (p *Payments) lookStep(ctx context.Context, e outbox.Effect, r role) (progr
 		return p.note(ctx, e, unread(err), p.backoff(e.Attempts+1))
 	case err != nil:
 		return progress{}, err
-	case s.move.Stale:
+	case s.move.Stale, s.shown:
 		return progress{again: true}, nil
 	case !s.unresolved():
 		return progress{}, nil
 	}
 	d, err := p.turn(ctx, e.BookingID, e.ID, func(b *pgx.Batch, d dossier) (decision, error) {
-		return p.handOver(b, d, r, s.version, "the intent shows "+shown(s.intent.Status)+", and its confirm has run")
+		return p.handOver(b, d, r, s.version, "the intent shows "+shown(s.intent.Status)+", which ends nothing")
 	})
 	return d.at, err
 }

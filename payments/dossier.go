@@ -32,6 +32,7 @@ type payment struct {
 	Card             int
 	ProviderIntentID string
 	ProviderMethodID string
+	ShownCard        int
 	Status           domain.PaymentStatus
 	DeclineCode      string
 	FailureCode      string
@@ -56,7 +57,7 @@ type call struct {
 }
 
 const paymentColumns = `id, booking_id, amount, currency, payment_method, card, coalesce(provider_intent_id, '') AS provider_intent_id,
-	coalesce(provider_method_id, '') AS provider_method_id, status, coalesce(decline_code, '') AS decline_code,
+	coalesce(provider_method_id, '') AS provider_method_id, shown_card, status, coalesce(decline_code, '') AS decline_code,
 	coalesce(failure_code, '') AS failure_code, version, watches,
 	clock_timestamp() AS now`
 

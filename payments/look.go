@@ -20,6 +20,7 @@ type sighting struct {
 	version int64 // the payment's, read before the look
 	fact    domain.Fact
 	move    domain.Move
+	shown   bool // the intent holds the newest card, which nobody had seen before
 }
 
 // errUnread says that the provider could not be read, so that nothing was learned. Every other error of a look is our
@@ -56,6 +57,10 @@ func (p *Payments) look(ctx context.Context, id domain.BookingID, within func(*p
 	_, err = p.turn(ctx, id, domain.EffectID{}, func(b *pgx.Batch, d dossier) (decision, error) {
 		var err error
 		s.move, err = p.settle(b, d, domain.Observation{Fact: s.fact, Version: s.version}, &s.intent)
+		s.shown = d.shows(s)
+		if s.shown {
+			showCard(b, d)
+		}
 		if err == nil && !s.unresolved() && within != nil {
 			within(b)
 		}
@@ -65,6 +70,18 @@ func (p *Payments) look(ctx context.Context, id domain.BookingID, within func(*p
 		return sighting{}, err
 	}
 	return s, nil
+}
+
+// shows tells whether a look has shown the newest card on the intent for the first time. The method is the one that the
+// provider's answer to the update named, and nothing was sent since the look began.
+func (d dossier) shows(s sighting) bool {
+	return d.payment.ShownCard < d.payment.Card && d.payment.Version == s.version && s.intent.Status == IntentRequiresConfirmation &&
+		d.payment.ProviderMethodID != "" && s.intent.PaymentMethod == d.payment.ProviderMethodID
+}
+
+// showCard queues that the newest card was seen on the intent: from here on it may be confirmed.
+func showCard(b *pgx.Batch, d dossier) {
+	postgres.Exec(b, "note that the intent shows the card", `UPDATE payments SET shown_card = card WHERE id = $1`, d.payment.ID)
 }
 
 // factOf says what an intent proves about the payment in d. fresh is false for the provider's stored answer of an
@@ -171,11 +188,11 @@ func adopt(b *pgx.Batch, d dossier, i Intent) (dossier, bool) {
 	}
 	postgres.ExecAnd(b, "commit the intent of a payment", oneRow, `
 		UPDATE payments
-		   SET provider_intent_id = $3, provider_method_id = nullif($4, ''), livemode = $5, version = version + 1,
+		   SET provider_intent_id = $3, provider_method_id = nullif($4, ''), shown_card = card, livemode = $5, version = version + 1,
 		       updated_at = clock_timestamp()
 		 WHERE id = $1 AND version = $2 AND provider_intent_id IS NULL`,
 		d.payment.ID, d.payment.Version, i.ID, i.PaymentMethod, i.Livemode)
-	d.payment.ProviderIntentID, d.payment.ProviderMethodID = i.ID, i.PaymentMethod
+	d.payment.ProviderIntentID, d.payment.ProviderMethodID, d.payment.ShownCard = i.ID, i.PaymentMethod, d.payment.Card
 	d.payment.Version++
 	return d, true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ import (
 // The matrix: each send × each fault × where the worker dies × who carries on. A cell is a booking of its own; all cells
 // share a database and a provider, as bookings do.
 var (
-	matrixSends  = []domain.Operation{domain.OpCreate, domain.OpConfirm, domain.OpCancel}
+	matrixSends  = []domain.Operation{domain.OpCreate, domain.OpUpdate, domain.OpConfirm, domain.OpCancel}
 	matrixFaults = []string{
 		"", "reset_before", "reset_after", "reset_after_reused", "hang_after", "slow", "error_500_before", "error_500_after", "partial_500",
 		"error_502", "error_503", "error_503_after", "error_504", "error_424", "html_502", "bad_body",
@@ -41,9 +42,11 @@ func (c cell) String() string { return fmt.Sprintf("%s/%s/%s/%s", c.send, c.faul
 // partial_500 leaves half a charge, which only a confirm can.
 func (c cell) exists() bool { return c.fault != "partial_500" || c.send == domain.OpConfirm }
 
-// mayFail tells whether the cell may also end failed with a proven zero: the provider has stored an error under the
-// confirm's key, and nobody may try again under another.
-func (c cell) mayFail() bool { return c.send == domain.OpConfirm && c.fault == "error_500_before" }
+// mayFail tells whether the cell may also end failed with a proven zero: the provider has stored an error under the key of
+// a confirm, or of the update before it, and nobody may try again under another.
+func (c cell) mayFail() bool {
+	return c.send == domain.OpConfirm && c.fault == "error_500_before" || c.send == domain.OpUpdate && strings.HasPrefix(c.fault, "error_500")
+}
 
 // G3, G4, G5, G7: expected of every cell, stated first: a created or confirmed booking ends confirmed with one succeeded
 // charge (or, where mayFail says so, failed with none), a fenced one expired with none; one confirm key, no key that ran
@@ -138,10 +141,17 @@ func (b *bed) cell(c cell) string {
 	return booking
 }
 
-// bookFor makes a booking whose next send is the cell's: for a cancel, one whose intent is made and whose hold is over.
+// bookFor makes a booking whose next send is the cell's: for an update, one whose first card was declined; for a cancel, one
+// whose intent is made and whose hold is over.
 func (b *bed) bookFor(c cell) domain.BookingID {
 	b.Helper()
 	key := domain.NewID[domain.EffectID]().String()
+	if c.send == domain.OpUpdate {
+		id := b.bookAt(key, "pm_card_chargeDeclined")
+		b.work(b.engine(), id, domain.EffectCharge)
+		require.Equal(b, 202, b.change(id, key, "pm_card_visa"))
+		return id
+	}
 	id := b.bookAt(key, "pm_card_visa")
 	if c.send != domain.OpCancel {
 		return id

@@ -126,12 +126,12 @@ func (p *Payments) resolveConfirm(ctx context.Context, e outbox.Effect, r role) 
 	return p.chargeTurn(ctx, e, r)
 }
 
-// fenceIfDead ends the booking for doubt if its confirm can be sent no more. The hold may still run: after a stored
+// fenceIfDead ends the booking for doubt if its confirm, or the update before it, can be sent no more. The hold may still run: after a stored
 // error nobody can say whether the charge comes yet, and only the fence finds out.
 func (p *Payments) fenceIfDead(ctx context.Context, e outbox.Effect) (bool, error) {
 	made, err := p.turn(ctx, e.BookingID, e.ID, func(b *pgx.Batch, d dossier) (decision, error) {
-		confirm := d.find(domain.OpConfirm, d.payment.Card)
-		if confirm == nil || !confirm.dead(d.now, p.config.Horizon) {
+		op, ordinal := nextSend(d)
+		if c := d.find(op, ordinal); c == nil || !c.dead(d.now, p.config.Horizon) {
 			return decision{}, nil
 		}
 		m, err := p.end(b, d, domain.EndDoubt)

@@ -28,6 +28,10 @@ type PaymentView struct {
 	intent string // the provider's id, for Actions
 }
 
+func (d dossier) view() View {
+	return View{Booking: d.booking, Payment: show(d.payment)}
+}
+
 // Viewer shows payments to their owners. It can send nothing.
 type Viewer struct{ pool *pgxpool.Pool }
 

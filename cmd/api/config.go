@@ -6,6 +6,7 @@ import (
 
 	"holdfast/internal/bookings"
 	"holdfast/internal/cli"
+	"holdfast/payments"
 )
 
 // serving is what only serve has.
@@ -16,6 +17,8 @@ type serving struct {
 	BusyBudget           time.Duration `default:"4s" help:"Of that, for trying again where the database is busy." setting:"BUSY_BUDGET"`
 	ReadHeaderTimeout    time.Duration `default:"5s" help:"For a request's headers to arrive." setting:"READ_HEADER_TIMEOUT"`
 	ReadTimeout          time.Duration `default:"10s" help:"For a request's headers and body to arrive." setting:"READ_TIMEOUT"`
+	MaxCards             int           `default:"5" help:"How many cards may be tried for one booking, the first included." setting:"MAX_CARDS"`
+	MaxCardsPerHour      int           `default:"60" help:"How many other cards one client may send within an hour, over all of its bookings." setting:"MAX_CARDS_PER_HOUR"`
 	DrainDelay           time.Duration `default:"0s" help:"How long /readyz says no before connections are refused; give it a load balancer's probe interval." setting:"DRAIN_DELAY"`
 }
 
@@ -31,12 +34,21 @@ func (s *serving) configure(p *cli.Problems) {
 			p.Add("%s: %s is not more than 0", name, d)
 		}
 	}
+	for name, n := range map[string]int{"MAX_CARDS": s.MaxCards, "MAX_CARDS_PER_HOUR": s.MaxCardsPerHour} {
+		if n < 1 {
+			p.Add("%s: %d is not at least 1", name, n)
+		}
+	}
 	if s.BusyBudget > s.RequestTimeout {
 		p.Add("BUSY_BUDGET (%s) is more than REQUEST_TIMEOUT (%s)", s.BusyBudget, s.RequestTimeout)
 	}
 	if s.DrainDelay < 0 {
 		p.Add("DRAIN_DELAY: %s is less than 0", s.DrainDelay)
 	}
+}
+
+func (s *serving) cards() payments.CardLimits {
+	return payments.CardLimits{PerBooking: s.MaxCards, PerClient: s.MaxCardsPerHour}
 }
 
 func (s *serving) bookings() bookings.Config {

@@ -90,7 +90,7 @@ func (c *serveCommand) build(pool *pgxpool.Pool, waker *outbox.Waker, m *metrics
 	}
 	return httpapi.New(httpapi.Config{
 		Clients: clients.New(pool), Bookings: service, Catalogue: service,
-		Payments: payments.NewViewer(pool), Actions: actions,
+		Payments: payments.NewViewer(pool), Actions: actions, Cards: payments.NewCards(service, waker, c.Serving.cards(), logger),
 		Ready:          func(ctx context.Context) error { return schemaReady(ctx, pool, version) },
 		Transient:      func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
 		Observe:        m.observe,

@@ -38,21 +38,24 @@ func (s *Service) Accept(ctx context.Context, client domain.ClientID, key string
 		booking: domain.NewID[domain.BookingID](), payment: domain.NewID[domain.PaymentID](),
 		charge: domain.NewID[domain.EffectID](), event: domain.NewID[domain.EffectID](),
 	}
-	d, err := s.claimWithin(ctx, c)
+	d, err := s.within(ctx, func(ctx context.Context) (decision, error) { return s.claim(ctx, c) })
 	if err != nil {
 		return Response{}, err
 	}
-	return s.answer(d, c)
+	if d.Outcome == "created" {
+		s.waker.Wake(domain.EffectCharge)
+	}
+	return d.answer(func(version int16) ([]byte, error) { return fingerprint(version, r) })
 }
 
-// claimWithin runs the claim until it is decided or the request's budget is spent. Running it again is always right:
-// if an earlier try did commit, also one whose reply was lost or which is committing still, the claim finds its row or
-// waits for it.
-func (s *Service) claimWithin(ctx context.Context, c claim) (decision, error) {
+// within runs a claim until it is decided or the request's budget is spent. Running it again is always right: if an
+// earlier try did commit, also one whose reply was lost or which is committing still, the claim finds its row or waits
+// for it.
+func (s *Service) within(ctx context.Context, claim func(context.Context) (decision, error)) (decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Budget)
 	defer cancel()
 	for try := 0; ; try++ {
-		d, err := s.claim(ctx, c)
+		d, err := claim(ctx)
 		switch {
 		case err == nil:
 			return d, nil
@@ -81,26 +84,21 @@ func wait(ctx context.Context, try int) error {
 	}
 }
 
-func (s *Service) answer(d decision, c claim) (Response, error) {
+// answer says what a decision means to the request; fingerprint is the request's own, under a version.
+func (d decision) answer(fingerprint func(version int16) ([]byte, error)) (Response, error) {
 	response := Response{Status: int(d.Status), Location: d.location(), KeyExpires: d.ExpiresAt.UTC()}
 	if d.Body != nil {
 		response.Body = []byte(*d.Body)
 	}
 	switch d.Outcome {
-	case "created":
-		s.waker.Wake(domain.EffectCharge)
-		return response, nil
-	case "refused":
+	case "created", "refused":
 		return response, nil
 	case "in_progress":
 		return Response{}, ErrInProgress
 	case "existing":
-		ours := c.fingerprint
-		if d.FingerprintVersion != fingerprintVersion {
-			var err error
-			if ours, err = fingerprint(d.FingerprintVersion, c.request); err != nil {
-				return Response{}, fmt.Errorf("%w: %w", domain.ErrBusy, err) // a newer build answers it; this one cannot tell
-			}
+		ours, err := fingerprint(d.FingerprintVersion)
+		if err != nil {
+			return Response{}, fmt.Errorf("%w: %w", domain.ErrBusy, err) // a newer build answers it; this one cannot tell
 		}
 		if subtle.ConstantTimeCompare(ours, d.Fingerprint) != 1 {
 			return Response{}, ErrKeyReused

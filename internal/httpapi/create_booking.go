@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strings"
-	"time"
 
 	"holdfast/domain"
 	"holdfast/internal/bookings"
@@ -21,18 +19,9 @@ type createBookingInput struct {
 	RawBody []byte `contentType:"application/json"` // huma's own reading of JSON is more lenient than the contract
 }
 
-type createBookingOutput struct {
-	Status      int
-	ContentType string `header:"Content-Type" hidden:"true"`
-	Location    string `header:"Location" doc:"Where the booking is."`
-	Replayed    string `header:"Idempotency-Replayed" doc:"true if this is the stored answer of an earlier request."`
-	KeyExpires  string `header:"Idempotency-Key-Expires" doc:"Until when this answer is kept and replayed, RFC 3339."`
-	Body        []byte
-}
-
 // createBooking takes a booking request that has passed the gate: decode, validate, accept, answer. What was decided
 // is written byte for byte as it was stored, a refusal of the business included.
-func (s *Server) createBooking(ctx context.Context, x *exchange, in *createBookingInput) (*createBookingOutput, error) {
+func (s *Server) createBooking(ctx context.Context, x *exchange, in *createBookingInput) (*decidedOutput, error) {
 	request, err := decodeBooking(in.RawBody)
 	if err != nil {
 		return nil, err
@@ -45,19 +34,8 @@ func (s *Server) createBooking(ctx context.Context, x *exchange, in *createBooki
 	if err != nil {
 		return nil, err
 	}
-	out := &createBookingOutput{
-		Status: decided.Status, ContentType: "application/json", Location: decided.Location,
-		KeyExpires: decided.KeyExpires.UTC().Format(time.RFC3339), Body: decided.Body,
-	}
-	if decided.Status >= http.StatusBadRequest {
-		out.ContentType = problemContentType
-		x.problem = codeOf(decided.Body)
-	}
-	if decided.Replayed {
-		out.Replayed, x.replayed = "true", true
-	}
 	x.booking = decided.Location[strings.LastIndexByte(decided.Location, '/')+1:]
-	return out, nil
+	return x.decided(decided), nil
 }
 
 // codeOf reads a stored refusal, for the log.

@@ -63,11 +63,7 @@ func describeCreateBooking(gate huma.Middlewares) huma.Operation {
 		Summary: "Take a booking",
 		Description: "Needs the scope bookings:write and an Idempotency-Key; see the rules above. Holds the slot and begins the payment. " +
 			"201 tells that the slot is held, not that it is paid: look at the booking until its status is confirmed, expired, cancelled or failed.",
-		Parameters: []*huma.Param{{
-			Name: "Idempotency-Key", In: "header", Required: true, Example: "8e03978e-40d5-43dd-bc93-6894a57f9324",
-			Description: "Names this intention: 1 to 255 visible ASCII characters, bare or as a quoted string. The same key is never booked twice.",
-			Schema:      &huma.Schema{Type: huma.TypeString},
-		}},
+		Parameters:       []*huma.Param{keyParameter()},
 		DefaultStatus:    http.StatusCreated,
 		SkipValidateBody: true, // decodeBooking does
 		Responses: map[string]*huma.Response{"201": {
@@ -101,6 +97,34 @@ func describeGetBooking(gate huma.Middlewares) huma.Operation {
 			"pass it on to the customer's browser and look at the booking until its status changes. Nowhere else is it shown. " +
 			"If the provider does not answer within three seconds the booking comes without it, with next_action_hint and Retry-After.",
 	}, CodeNotFound, CodeValidationFailed)
+	op.Middlewares = gate
+	return op
+}
+
+func keyParameter() *huma.Param {
+	return &huma.Param{
+		Name: "Idempotency-Key", In: "header", Required: true, Example: "8e03978e-40d5-43dd-bc93-6894a57f9324",
+		Description: "Names this intention: 1 to 255 visible ASCII characters, bare or as a quoted string. The same key is never carried out twice.",
+		Schema:      &huma.Schema{Type: huma.TypeString},
+	}
+}
+
+func describeChangePayment(gate huma.Middlewares) huma.Operation {
+	op := scoped(huma.Operation{
+		OperationID: "change-payment", Method: http.MethodPost, Path: "/v1/bookings/{id}/payment", Tags: []string{"Bookings"},
+		Summary: "Pay with another card",
+		Description: "Needs the scope bookings:write and an Idempotency-Key. For a booking that is held and whose payment is declined. " +
+			"202 tells that the other card will be charged, at most once and only if nothing was charged before: look at the booking for what came of it. " +
+			"A few cards are taken for a booking, and for all of a client's bookings together.",
+		Parameters:       []*huma.Param{keyParameter()},
+		DefaultStatus:    http.StatusAccepted,
+		SkipValidateBody: true, // decodePayment does
+		Responses: map[string]*huma.Response{"202": {
+			Description: "The other card was taken, and waits for its charge.",
+			Content:     map[string]*huma.MediaType{"application/json": {Schema: reference("Booking")}},
+		}},
+	}, CodeMalformedJSON, CodeKeyMissing, CodeKeyMalformed, CodeRequestTimeout, CodePaymentNotDeclined, CodeTooManyCards,
+		CodeRequestInProgress, CodeKeyExpired, CodeBodyTooLarge, CodeUnsupportedMediaType, CodeValidationFailed, CodeKeyReused, CodeNotFound)
 	op.Middlewares = gate
 	return op
 }
@@ -175,6 +199,8 @@ func refusalHeaders(code Code) map[string]*huma.Header {
 		return map[string]*huma.Header{"WWW-Authenticate": text("What is asked for.")}
 	case http.StatusMethodNotAllowed:
 		return map[string]*huma.Header{"Allow": text("The methods that are allowed here.")}
+	case http.StatusTooManyRequests:
+		return map[string]*huma.Header{"Retry-After": text("After how many seconds to send the same request again; absent: never for this booking.")}
 	case http.StatusServiceUnavailable:
 		return map[string]*huma.Header{"Retry-After": text("After how many seconds to send the same request again.")}
 	case http.StatusConflict:
@@ -222,6 +248,10 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 	schemas.Map()["BookingRequest"].Properties["metadata"].AdditionalProperties = &huma.Schema{
 		Type: huma.TypeString, MaxLength: pointer(maxMetadataValue),
 	}
+
+	body = document.Paths["/v1/bookings/{id}/payment"].Post.RequestBody
+	body.Description = "The other card."
+	body.Content["application/json"].Schema = schemas.Schema(reflect.TypeFor[paymentRequest](), true, "PaymentRequest")
 
 	text, err := json.Marshal(document)
 	if err != nil {

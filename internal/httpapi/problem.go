@@ -30,6 +30,7 @@ const (
 	CodeRequestTimeout       Code = "request_timeout"
 	CodeSlotUnavailable      Code = "slot_unavailable"
 	CodePriceChanged         Code = "price_changed"
+	CodePaymentNotDeclined   Code = "payment_not_declined"
 	CodeRequestInProgress    Code = "request_in_progress"
 	CodeKeyExpired           Code = "idempotency_key_expired"
 	CodeBodyTooLarge         Code = "body_too_large"
@@ -40,6 +41,7 @@ const (
 	CodeAmountTooLarge       Code = "amount_too_large"
 	CodeAmountTooFine        Code = "amount_too_fine"
 	CodeCurrencyNotCharged   Code = "currency_not_chargeable"
+	CodeTooManyCards         Code = "too_many_cards"
 	CodeInternal             Code = "internal"
 	CodeBusy                 Code = "busy"
 	CodeNotReady             Code = "not_ready"
@@ -65,6 +67,7 @@ var kinds = map[Code]kind{ //nolint:gochecknoglobals // a constant table
 	CodeRequestTimeout:       {http.StatusRequestTimeout, "The request did not arrive in time"},
 	CodeSlotUnavailable:      {http.StatusConflict, "The slot is taken"},
 	CodePriceChanged:         {http.StatusConflict, "The price has changed"},
+	CodePaymentNotDeclined:   {http.StatusConflict, "No other card is called for"},
 	CodeRequestInProgress:    {http.StatusConflict, "A request with this key is in progress"},
 	CodeKeyExpired:           {http.StatusConflict, "The stored answer for this key has expired"},
 	CodeBodyTooLarge:         {http.StatusRequestEntityTooLarge, "The body is too large"},
@@ -75,6 +78,7 @@ var kinds = map[Code]kind{ //nolint:gochecknoglobals // a constant table
 	CodeAmountTooLarge:       {http.StatusUnprocessableEntity, "The total is too large to be charged"},
 	CodeAmountTooFine:        {http.StatusUnprocessableEntity, "The total has a fraction that cannot be charged"},
 	CodeCurrencyNotCharged:   {http.StatusUnprocessableEntity, "The currency cannot be charged"},
+	CodeTooManyCards:         {http.StatusTooManyRequests, "Too many cards were tried"},
 	CodeInternal:             {http.StatusInternalServerError, "Something went wrong on our side"},
 	CodeBusy:                 {http.StatusServiceUnavailable, "The service is busy"},
 	CodeNotReady:             {http.StatusServiceUnavailable, "The service is not ready"},

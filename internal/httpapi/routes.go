@@ -22,6 +22,7 @@ func (s *Server) register() error {
 	operation(s, api, describeCreateBooking(s.gate(s.authenticated, allowed(clients.BookingsWrite), keyed, withJSON)), s.createBooking)
 	operation(s, api, describeListBookings(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.listBookings)
 	operation(s, api, describeGetBooking(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.getBooking)
+	operation(s, api, describeChangePayment(s.gate(s.authenticated, allowed(clients.BookingsWrite), keyed, withJSON)), s.changePayment)
 	operation(s, api, describeListResources(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.listResources)
 	operation(s, api, describeGetResource(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.getResource)
 	operation(s, api, describeHealth(), s.healthz)

@@ -35,6 +35,9 @@ func IsTransient(err error) bool {
 	return hasState(err, stateSerialization, stateDeadlock, stateLockNotAvailable, stateQueryCanceled, stateTooManyConnections)
 }
 
+// IsLockTimeout tells whether a statement waited for a lock as long as it may, and did nothing.
+func IsLockTimeout(err error) bool { return hasState(err, stateLockNotAvailable) }
+
 // IsUnavailable tells whether the database could not be reached, takes no work for now, or the connection broke. In the
 // last case the outcome of a statement that was sent by then is unknown.
 func IsUnavailable(err error) bool {

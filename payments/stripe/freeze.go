@@ -20,10 +20,14 @@ const (
 // Freeze writes down the parameters of a send. If Stripe cannot take the amount (an unknown currency, a fraction that it
 // does not count), the parameters have none, and Send rejects them.
 func (g *Gateway) Freeze(op domain.Operation, c payments.Charge) payments.Params {
-	if op == domain.OpConfirm && g.returnTo != "" {
-		return payments.Params{"return_url": g.returnTo}
-	}
-	if op != domain.OpCreate {
+	switch op {
+	case domain.OpCreate:
+	case domain.OpUpdate:
+		return payments.Params{"payment_method": c.PaymentMethod}
+	default:
+		if op == domain.OpConfirm && g.returnTo != "" {
+			return payments.Params{"return_url": g.returnTo}
+		}
 		// A confirm names no method: a decline cleared the one on the intent, so that a stray confirm fails instead of
 		// charging. A cancel needs no reason.
 		return payments.Params{}

@@ -64,6 +64,7 @@ const intentsPath = "/v1/payment_intents"
 func suffix(op domain.Operation) (string, bool) {
 	end, known := map[domain.Operation]string{
 		domain.OpCreate:  "",
+		domain.OpUpdate:  "",
 		domain.OpConfirm: "/confirm",
 		domain.OpCancel:  "/cancel",
 	}[op]
