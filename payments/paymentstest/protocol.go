@@ -16,6 +16,8 @@ func protocol() []claim {
 		{name: "a created intent carries amount, method and our ids, and has taken nothing", prove: createTakesNothing},
 		{name: "a confirm charges", prove: confirmCharges},
 		{name: "a decline clears the method, so that a stray confirm charges nothing", prove: declineClears},
+		{name: "an update brings another card to the same intent, and moves no money", prove: updateBringsACard},
+		{name: "an update of what succeeded says so", prove: updateTooLate},
 		{name: "a confirm may ask for the customer", prove: confirmAsks},
 		{name: "a cancelled intent can take no money", prove: cancelFences},
 		{name: "a cancel of what succeeded says so", prove: cancelTooLate},
@@ -98,6 +100,37 @@ func declineClears(x *exam) {
 	require.NoError(x, err)
 	require.Len(x, charges, 1)
 	require.Equal(x, "failed", charges[0].Status)
+}
+
+func updateBringsACard(x *exam) {
+	call := x.prepare(domain.OpConfirm, declinedCard)
+	require.Equal(x, payments.Declined, x.gateway.Send(x.Context(), call).Class)
+	update := x.call(domain.OpUpdate, charge(goodCard), call.IntentID)
+	out := x.gateway.Send(x.Context(), update)
+	require.Equal(x, payments.Executed, out.Class, describe(out))
+	require.Equal(x, payments.IntentRequiresConfirmation, out.Intent.Status)
+	require.NotEmpty(x, out.Intent.PaymentMethod)
+	require.NotEqual(x, goodCard, out.Intent.PaymentMethod, "the provider names the method itself")
+	read, err := x.gateway.Intent(x.Context(), call.IntentID)
+	require.NoError(x, err)
+	require.Equal(x, out.Intent.PaymentMethod, read.PaymentMethod)
+	require.Zero(x, read.AmountReceived)
+
+	again := x.gateway.Send(x.Context(), call)
+	require.Equal(x, payments.Declined, again.Class, "the first card's key is spent: "+describe(again))
+	confirm := x.call(domain.OpConfirm, charge(goodCard), call.IntentID)
+	confirm.Key = call.Key + "-second"
+	paid := x.gateway.Send(x.Context(), confirm)
+	require.Equal(x, payments.Executed, paid.Class, describe(paid))
+	require.Equal(x, payments.IntentSucceeded, paid.Intent.Status)
+}
+
+func updateTooLate(x *exam) {
+	call := x.prepare(domain.OpConfirm, goodCard)
+	require.Equal(x, payments.Executed, x.gateway.Send(x.Context(), call).Class)
+	out := x.gateway.Send(x.Context(), x.call(domain.OpUpdate, charge(declinedCard), call.IntentID))
+	require.Equal(x, payments.KnownState, out.Class, describe(out))
+	require.Equal(x, payments.IntentSucceeded, out.Intent.Status)
 }
 
 func confirmAsks(x *exam) {
@@ -188,7 +221,7 @@ func otherIntent(x *exam) {
 }
 
 func unknownIntent(x *exam) {
-	for _, op := range []domain.Operation{domain.OpConfirm, domain.OpCancel} {
+	for _, op := range []domain.Operation{domain.OpUpdate, domain.OpConfirm, domain.OpCancel} {
 		out := x.gateway.Send(x.Context(), x.call(op, charge(goodCard), "pi_3NobodyKnowsThisOne"))
 		require.Equal(x, payments.Rejected, out.Class, describe(out))
 		require.Equal(x, http.StatusNotFound, out.HTTPStatus)
@@ -243,7 +276,7 @@ func frozenEqual(x *exam) {
 }
 
 func operations() []domain.Operation {
-	return []domain.Operation{domain.OpCreate, domain.OpConfirm, domain.OpCancel}
+	return []domain.Operation{domain.OpCreate, domain.OpUpdate, domain.OpConfirm, domain.OpCancel}
 }
 
 func (x *exam) requireUnsent() {

@@ -134,6 +134,7 @@ func TestEveryRequestPassesTheOfficialGate(t *testing.T) {
 		}
 		confirmed := send(domain.OpConfirm, last)
 		require.Contains(t, []payments.Class{payments.Executed, payments.Declined}, confirmed.Class, confirmed.Detail)
+		send(domain.OpUpdate, last)
 		send(domain.OpCancel, last)
 		_, err := g.Intent(t.Context(), last)
 		require.NoError(t, err)
@@ -150,7 +151,7 @@ func TestEveryRequestPassesTheOfficialGate(t *testing.T) {
 		asked[e.Operation]++
 	}
 	require.Equal(t, map[string]int{
-		"payment_intents.create": cards, "payment_intents.confirm": 4, "payment_intents.cancel": 4, "payment_intents.retrieve": 4,
+		"payment_intents.create": cards, "payment_intents.update": 4, "payment_intents.confirm": 4, "payment_intents.cancel": 4, "payment_intents.retrieve": 4,
 		"charges.list": 4, "payment_intents.list": 2,
 	}, asked)
 	for _, op := range []domain.Operation{domain.OpCreate, domain.OpUpdate, domain.OpConfirm, domain.OpCancel} {
