@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-const stripeTimeout = 300 * time.Millisecond // shorter than any hang, longer than any answer on loopback
+const stripeTimeout = 500 * time.Millisecond // shorter than any hang, longer than any answer on loopback
 
 // bed is the protocol on real parts: PostgreSQL, and the provider over HTTP. Jobs are run by hand, so that a test says
 // when, how often and by whom.

@@ -42,6 +42,7 @@ func (b *bed) declined() domain.BookingID {
 	b.Helper()
 	id := b.book("pm_card_chargeDeclined")
 	b.work(b.engine(), id, domain.EffectCharge)
+	b.reconcile(b.engine(), id) // on a busy machine an answer may have come too late
 	return id
 }
 

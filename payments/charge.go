@@ -138,8 +138,12 @@ func (p *Payments) carryOut(ctx context.Context, e outbox.Effect, r role, d deci
 			d, err = p.settleCreate(ctx, e, r, s, out)
 		case domain.OpUpdate:
 			d, err = p.settleUpdate(ctx, e, r, s, out)
-		default:
+		case domain.OpConfirm:
 			d, err = p.settleConfirm(ctx, e, r, s, out)
+		case domain.OpCancel: // no charge's
+			return progress{}, nil
+		default:
+			return progress{}, nil
 		}
 		if err != nil {
 			return progress{}, err

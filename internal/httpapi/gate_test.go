@@ -203,7 +203,7 @@ func TestUnroutedRequestsAreProblemsToo(t *testing.T) {
 		b.get(t, path).refused(t, http.StatusNotFound, httpapi.CodeNotFound)
 	}
 	for path, methods := range map[string][]string{
-		"/v1/bookings":   {http.MethodGet, http.MethodPut, http.MethodDelete, http.MethodOptions, "BREW"},
+		"/v1/bookings":   {http.MethodPut, http.MethodDelete, http.MethodOptions, "BREW"},
 		"/v1/bookings/x": {http.MethodPost, http.MethodPatch, http.MethodDelete},
 		"/v1/resources":  {http.MethodPost},
 		"/healthz":       {http.MethodPost},

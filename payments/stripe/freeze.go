@@ -24,12 +24,14 @@ func (g *Gateway) Freeze(op domain.Operation, c payments.Charge) payments.Params
 	case domain.OpCreate:
 	case domain.OpUpdate:
 		return payments.Params{"payment_method": c.PaymentMethod}
-	default:
-		if op == domain.OpConfirm && g.returnTo != "" {
+	case domain.OpConfirm: // without a method: a decline cleared the one on the intent, so that a stray confirm fails instead of charging
+		if g.returnTo != "" {
 			return payments.Params{"return_url": g.returnTo}
 		}
-		// A confirm names no method: a decline cleared the one on the intent, so that a stray confirm fails instead of
-		// charging. A cancel needs no reason.
+		return payments.Params{}
+	case domain.OpCancel:
+		return payments.Params{}
+	default:
 		return payments.Params{}
 	}
 	p := payments.Params{
