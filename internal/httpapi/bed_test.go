@@ -71,7 +71,7 @@ func setup(t *testing.T, change ...func(*httpapi.Config)) *bed {
 	require.NoError(t, err)
 	server := httptest.NewServer(b.api)
 	t.Cleanup(server.Close)
-	b.url, b.http = server.URL, server.Client()
+	b.url, b.http = server.URL, watched(t, server.Client())
 	b.resource, err = b.bookings.CreateResource(t.Context(), domain.Resource{
 		Name: "Court 1", TimeZone: "Europe/Berlin", Places: 1, UnitMinutes: 60,
 		Price: domain.Money{Amount: 2500, Currency: "EUR"}, Hold: 15 * time.Minute,

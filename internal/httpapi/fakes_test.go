@@ -71,7 +71,7 @@ func faked(t *testing.T, f fakes, change ...func(*httpapi.Config)) *bed {
 	require.NoError(t, err)
 	server := httptest.NewServer(b.api)
 	t.Cleanup(server.Close)
-	b.url, b.http = server.URL, server.Client()
+	b.url, b.http = server.URL, watched(t, server.Client())
 	return b
 }
 

@@ -44,7 +44,7 @@ func neverOurFault(t *testing.T, api http.Handler, token domain.Secret, key, bod
 	w := httptest.NewRecorder()
 	api.ServeHTTP(w, r)
 	require.Less(t, w.Code, 500, "%q: %s", body, w.Body)
-	require.True(t, json.Valid(w.Body.Bytes()))
+	require.NoError(t, theContract(t).allows(http.MethodPost, "/v1/bookings", answer{w.Code, w.Header(), w.Body.Bytes()}), "%q: %s", body, w.Body)
 	require.True(t, utf8.Valid(w.Body.Bytes()))
 	if w.Code == http.StatusCreated {
 		var booking httpapi.Booking

@@ -37,7 +37,8 @@ func ask(t *testing.T, payment domain.PaymentStatus, p httpapi.Prompter) (*bed, 
 	id := domain.NewID[domain.BookingID]()
 	b := faked(t, fakes{view: func(context.Context, domain.BookingID) (payments.View, error) {
 		return payments.View{
-			Booking: domain.Booking{ID: id, Status: domain.BookingHeld}, Payment: payments.PaymentView{Status: payment},
+			Booking: domain.Booking{ID: id, Status: domain.BookingHeld, CustomerName: "Ada", CustomerEmail: "ada@example.org"},
+			Payment: payments.PaymentView{Status: payment},
 		}, nil
 	}}, func(c *httpapi.Config) { c.Actions = p })
 	a := b.get(t, "/v1/bookings/"+id.String())

@@ -205,9 +205,10 @@ func refusalHeaders(code Code) map[string]*huma.Header {
 		return map[string]*huma.Header{"Retry-After": text("After how many seconds to send the same request again.")}
 	case http.StatusConflict:
 		return map[string]*huma.Header{
-			"Retry-After":          text("With request_in_progress: after how many seconds to send the same request again."),
-			"Location":             text("With idempotency_key_expired: the booking, if the key made one."),
-			"Idempotency-Replayed": text("true if this is the stored answer of an earlier request."),
+			"Retry-After":             text("With request_in_progress: after how many seconds to send the same request again."),
+			"Location":                text("With idempotency_key_expired: the booking, if the key made one."),
+			"Idempotency-Replayed":    text("true if this is the stored answer of an earlier request."),
+			"Idempotency-Key-Expires": text("With slot_unavailable and price_changed: until when this answer is kept and replayed, RFC 3339."),
 		}
 	default:
 		return nil
