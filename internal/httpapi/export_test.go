@@ -5,3 +5,6 @@ var (
 	DecodeBooking = decodeBooking
 	Luhn          = luhn
 )
+
+// StatusOf is the status that a code is answered with.
+func StatusOf(code Code) int { return kinds[code].status }
