@@ -68,8 +68,10 @@ func (c *Client) do(ctx context.Context, call call) (answer, error) {
 // passes says whether the same request may be answered otherwise later.
 func passes(p *Problem) bool {
 	switch p.Status {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+	case http.StatusRequestTimeout:
 		return true
+	case http.StatusTooManyRequests:
+		return p.Code != "too_many_cards" // which no waiting cures
 	case http.StatusConflict:
 		return p.Code == CodeRequestInProgress
 	default:

@@ -143,7 +143,7 @@ func TestDefiniteRefusalsAreNeverSentAgain(t *testing.T) {
 	t.Parallel()
 	for code, status := range map[client.Code]int{
 		"malformed_json": 400, client.CodeUnauthenticated: 401, client.CodeForbidden: 403, client.CodeResourceNotFound: 404,
-		"body_too_large": 413, client.CodeSlotUnavailable: 409, client.CodePriceChanged: 409, client.CodeKeyExpired: 409,
+		"body_too_large": 413, "too_many_cards": 429, client.CodeSlotUnavailable: 409, client.CodePriceChanged: 409, client.CodeKeyExpired: 409,
 		client.CodeValidationFailed: 422, client.CodeKeyReused: 422,
 	} {
 		t.Run(string(code), func(t *testing.T) {
