@@ -79,16 +79,18 @@ func (d dossier) shows(s sighting) bool {
 		d.payment.ProviderMethodID != "" && s.intent.PaymentMethod == d.payment.ProviderMethodID
 }
 
-// showCard queues that the newest card was seen on the intent: from here on it may be confirmed.
+// showCard queues that the newest card was seen on the intent: from here on it may be confirmed, and what was seen before
+// says nothing of it.
 func showCard(b *pgx.Batch, d dossier) {
-	postgres.Exec(b, "note that the intent shows the card", `UPDATE payments SET shown_card = card WHERE id = $1`, d.payment.ID)
+	postgres.ExecAnd(b, "note that the intent shows the card", oneRow,
+		`UPDATE payments SET shown_card = card, version = version + 1 WHERE id = $1 AND version = $2`, d.payment.ID, d.payment.Version)
 }
 
 // factOf says what an intent proves about the payment in d. fresh is false for the provider's stored answer of an
 // earlier send: such a snapshot proves only what is final. A success that only the listed charges show is added to i.
 func (p *Payments) factOf(ctx context.Context, d dossier, i *Intent, fresh bool) (domain.Fact, error) {
 	passing := func(f domain.Fact) (domain.Fact, error) { // a state that may be over by now
-		if !fresh {
+		if !fresh || d.payment.ShownCard < d.payment.Card { // or that speaks of the card before
 			return domain.FactNothing, nil
 		}
 		return f, nil

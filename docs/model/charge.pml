@@ -363,7 +363,7 @@ end:	if
 charge_: if
 	MOMENT
 	:: atomic { fresh[me] = 1;
-		if                                                                      /* charge.go recordCharge */
+		if                                                                      /* charge.go nextCharge */
 		:: why == RESOLVE && booking == HELD && pay != PAID && ev[newest] != 0 && dead(newest) -> endBooking(DOUBT); IDLE  /* resolve.go fenceIfDead */
 		:: else
 		fi;
@@ -471,7 +471,7 @@ list:	if
 
 fence:	if
 	MOMENT
-	:: atomic { skip;                                                               /* fence.go recordCancel */
+	:: atomic { skip;                                                               /* fence.go nextCancel */
 		if
 		:: cancel != mine -> IDLE
 		:: cancel == mine && (booking != ENDING || closed) -> cancel = FINISHED; IDLE    /* never: as above */
