@@ -23,6 +23,13 @@ test: ## every test, race detector on, against real PostgreSQL, JetStream and HT
 	go run ./internal/testdb/cmd/withdb -- $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- \
 		-race -shuffle=on -parallel 8 -timeout 10m $(TESTFLAGS) ./...
 
+FUZZTIME ?= 60s
+.PHONY: fuzz
+fuzz: ## every fuzz target for a minute, one after the other (FUZZTIME=10m, FUZZFLAGS=-parallel=1); finds stay in testdata/fuzz
+	@go run ./internal/testdb/cmd/withdb -- bash -eo pipefail -c 'for dir in $$(grep -rl --include="*_test.go" "^func Fuzz" . | xargs -n1 dirname | sort -u); do \
+		for target in $$(go test -list "^Fuzz" $$dir | grep "^Fuzz"); do \
+			echo "== $$target"; go test -run "^$$target\$$" -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $(FUZZFLAGS) $$dir </dev/null; done; done'
+
 .PHONY: model
 model: ## check the protocol's model with spin: every property, and every planted bug found (MODEL=full: larger)
 	docs/model/check

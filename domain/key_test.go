@@ -1,7 +1,9 @@
 package domain_test
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -36,19 +38,35 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
+// FuzzParseKey: what is a key at all is one of 1 to 255 visible ASCII characters, and its two forms name the same key.
 func FuzzParseKey(f *testing.F) {
-	for _, seed := range []string{"", "a", `"a"`, `"a\"b"`, "ä", `"\\"`} {
+	for _, seed := range []string{
+		"", "a", `"a"`, `"a\"b"`, "ä", `"\\"`, " a\t", "\u00a0a", "a\x00", `"`, `""`, `"a"b"`, `"a\`, `"\n"`, `a"b`, `\"a`, "a,b", "a;b=1",
+		strings.Repeat("k", 255), strings.Repeat("k", 256), `"` + strings.Repeat(`\"`, 255) + `"`, `"` + strings.Repeat(`\"`, 256) + `"`,
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, header string) {
 		key, err := domain.ParseKey(header)
 		if err != nil {
+			require.Empty(t, key)
+			require.True(t, errors.Is(err, domain.ErrKeyMalformed) || errors.Is(err, domain.ErrKeyMissing))
+			require.Equal(t, header == "", errors.Is(err, domain.ErrKeyMissing))
+			bare := regexp.MustCompile(`^[!#-~][!-~]{0,254}$`)
+			require.NotRegexp(t, bare, header, "a bare key is never refused")
 			return
 		}
-		require.NotEmpty(t, key)
-		require.LessOrEqual(t, len(key), domain.MaxKeyLength)
-		for _, c := range []byte(key) {
-			require.True(t, c > ' ' && c <= '~')
+		require.Regexp(t, regexp.MustCompile(`^[!-~]{1,255}$`), key)
+		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
+		for _, form := range []string{quoted, " " + quoted, quoted + "\t"} {
+			again, err := domain.ParseKey(form)
+			require.NoError(t, err, form)
+			require.Equal(t, key, again, form)
+		}
+		if key[0] != '"' {
+			again, err := domain.ParseKey(key)
+			require.NoError(t, err)
+			require.Equal(t, key, again)
 		}
 	})
 }

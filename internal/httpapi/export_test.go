@@ -1,8 +1,10 @@
 package httpapi
 
-// DecodeBooking is open to tests of its limits, and Luhn to tests of what has a card number's check digit and is none.
+// DecodeBooking is open to tests of its limits, ParseInstant to those of any text, and Luhn to tests of what has a card
+// number's check digit and is none.
 var (
 	DecodeBooking = decodeBooking
+	ParseInstant  = parseInstant
 	Luhn          = luhn
 )
 

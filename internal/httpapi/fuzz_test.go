@@ -94,3 +94,51 @@ func FuzzBookingMembers(f *testing.F) {
 		neverOurFault(t, api, token, uuid.NewString(), string(body))
 	})
 }
+
+// FuzzInstant: any text is a moment of the years that are taken, written with its offset, or a fault; and any such moment,
+// written with any offset, is that moment.
+func FuzzInstant(f *testing.F) {
+	for _, text := range []string{
+		"2027-05-01T10:00:00+02:00", "2027-05-01t10:00:00.123456z", "2027-05-01T10:00:00", "2027-05-01T10:00:60Z", "2027-02-29T10:00:00Z",
+		"2028-02-29T24:00:00Z", "2027-05-01T10:00:00,5Z", "2027-05-01T10:00:00+24:00", "2027-05-01T10:00:00-00:00", "2027-05-01 10:00:00Z",
+		"1999-12-31T23:59:59-00:01", "2101-01-01T00:00:00+00:01", "2000-01-01T00:00:00+00:01", "2027-05-01T10:00:00.1234567Z", "2027-05-01T10:00:00.Z",
+		"2027-5-1T10:00:00Z", "+2027-05-01T10:00:00Z", "2027-05-01T10:00:00Z\n", "٢٠٢٧-05-01T10:00:00Z", "2027-05-01T10:00:00ｚ", "", "now",
+	} {
+		f.Add(text, int64(1_800_000_000_123_456), int16(120))
+	}
+	first, last := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, micro := range []int64{first.UnixMicro(), first.UnixMicro() - 1, last.UnixMicro() - 1, last.UnixMicro()} {
+		for _, offset := range []int16{0, 1, -1, 23*60 + 59, -23*60 - 59, 630, 825} {
+			f.Add("2027-05-01T10:00:00Z", micro, offset)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string, micro int64, offset int16) {
+		at, fault := httpapi.ParseInstant(text)
+		if fault != "" {
+			require.True(t, at.IsZero())
+			if len(text) > 10 {
+				require.NotContains(t, fault, text, "nothing is repeated")
+			}
+		} else {
+			require.False(t, at.Before(first) || !at.Before(last))
+			require.Equal(t, at.Truncate(time.Microsecond), at)
+			require.Equal(t, time.UTC, at.Location())
+			want, err := time.Parse(time.RFC3339Nano, strings.ToUpper(text))
+			require.NoError(t, err)
+			require.True(t, want.Equal(at))
+		}
+
+		want := time.UnixMicro(micro).UTC()
+		zone := time.FixedZone("", int(offset%(24*60))*60)
+		if year := want.In(zone).Year(); year < 0 || year > 9999 {
+			return // cannot be written
+		}
+		at, fault = httpapi.ParseInstant(want.In(zone).Format(time.RFC3339Nano))
+		if want.Before(first) || !want.Before(last) {
+			require.NotEmpty(t, fault)
+			return
+		}
+		require.Empty(t, fault)
+		require.Equal(t, want, at)
+	})
+}

@@ -3,13 +3,17 @@ package stripe
 import (
 	"bytes"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/domain"
 	"holdfast/payments"
 )
 
@@ -103,5 +107,55 @@ func FuzzReads(f *testing.F) {
 		}
 		require.Equal(t, 200, status)
 		require.Contains(t, string(body), "list")
+	})
+}
+
+// FuzzScale: an amount goes to the provider and comes back as it was, off by no factor but those in the documentation,
+// and never as nothing or less; whatever cannot do so is refused.
+func FuzzScale(f *testing.F) {
+	for _, code := range []string{"EUR", "JPY", "UGX", "ISK", "MGA", "KWD", "IDR", "HUF", "TWD", "IQD", "CLF", "eur", "", "XXX", "EU\x00", "uſd"} {
+		for _, amount := range []int64{0, 1, -1, 10, 100, 5124, 5120, 999_999, 1_000_000, 99_999_999, 100_000_000, 999_999_999_999, math.MaxInt64, math.MinInt64} {
+			f.Add(amount, code)
+		}
+	}
+	plain := []string{"EUR", "USD", "JPY", "KRW", "HUF", "TWD", "GBP", "XOF"}
+	f.Fuzz(func(t *testing.T, amount int64, code string) {
+		m := domain.Money{Amount: amount, Currency: code}
+		sent, err := toProvider(m)
+		if err == nil {
+			require.Positive(t, sent)
+			switch code {
+			case "UGX", "ISK":
+				require.Equal(t, amount, sent/100)
+				require.Zero(t, sent%100)
+			case "MGA":
+				require.Equal(t, amount/100, sent)
+				require.Zero(t, amount%100)
+			case "BHD", "JOD", "KWD", "OMR", "TND":
+				require.Equal(t, amount, sent)
+				require.Zero(t, sent%10)
+			default:
+				require.Equal(t, amount, sent)
+			}
+			digits := len(strconv.FormatInt(sent, 10))
+			require.True(t, digits <= 8 || digits <= 12 && code == "IDR", sent)
+			back, err := fromProvider(sent, strings.ToLower(code))
+			require.NoError(t, err)
+			require.Equal(t, m, back)
+		} else {
+			require.Zero(t, sent)
+			require.False(t, slices.Contains(plain, code) && amount > 0 && amount <= 99_999_999, "refused for nothing: %v", err)
+		}
+
+		got, err := fromProvider(amount, code)
+		if err != nil {
+			require.Zero(t, got)
+			return
+		}
+		require.Equal(t, amount < 0, got.Amount < 0)
+		require.Equal(t, amount == 0, got.Amount == 0)
+		if again, err := toProvider(got); err == nil {
+			require.Equal(t, amount, again)
+		}
 	})
 }
