@@ -22,6 +22,7 @@ require (
 	github.com/stripe/stripe-mock v0.183.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.25.0
+	pgregory.net/rapid v1.3.0
 )
 
 require (
