@@ -3,7 +3,6 @@ package domain_test
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -52,11 +51,10 @@ func FuzzParseKey(f *testing.F) {
 			require.Empty(t, key)
 			require.True(t, errors.Is(err, domain.ErrKeyMalformed) || errors.Is(err, domain.ErrKeyMissing))
 			require.Equal(t, header == "", errors.Is(err, domain.ErrKeyMissing))
-			bare := regexp.MustCompile(`^[!#-~][!-~]{0,254}$`)
-			require.NotRegexp(t, bare, header, "a bare key is never refused")
+			require.NotRegexp(t, `^[!#-~][!-~]{0,254}$`, header, "a bare key is never refused")
 			return
 		}
-		require.Regexp(t, regexp.MustCompile(`^[!-~]{1,255}$`), key)
+		require.Regexp(t, `^[!-~]{1,255}$`, key)
 		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 		for _, form := range []string{quoted, " " + quoted, quoted + "\t"} {
 			again, err := domain.ParseKey(form)

@@ -122,7 +122,7 @@ func (w *world) fail(id domain.BookingID) {
 		Operation: "payment_intents." + rapid.SampledFrom([]string{"create", "confirm", "cancel"}).Draw(w.rapid, "send"),
 		KeyMatch:  w.paymentID(id),
 		Fault: rapid.SampledFrom([]string{
-			"reset_before", "reset_after", "reset_after_reused", "error_500_before", "error_500_after", "partial_500", "error_502", "error_503",
+			"reset_before", "reset_after", "reset_after_reused", "error_500_before", "error_500_after", "partial_500", "partial_500", "error_502", "error_503",
 			"error_503_after", "error_504", "error_424", "html_502", "bad_body", "in_use_409", "lock_timeout_429", "rate_limit_429", "unauthorized_401",
 			"hang_after", "slow",
 		}).Draw(w.rapid, "fault"),
@@ -131,8 +131,8 @@ func (w *world) fail(id domain.BookingID) {
 	switch f.Fault {
 	case "hang_after", "slow":
 		f.DelayMS, f.Times = 2*int(stripeTimeout.Milliseconds()), 1
-	case "partial_500":
-		f.Operation, f.DelayMS = "payment_intents.confirm", 20
+	case "partial_500": // half a charge, which stays pending until the bank decides
+		f.Operation = "payment_intents.confirm"
 	}
 	w.sim.AddFault(f)
 }

@@ -21,7 +21,7 @@ import (
 //	go run ./internal/testdb/cmd/withdb -- go test ./payments -run TestProperty -timeout 2h -rapid.checks=5000
 //
 // A failure is shrunk, printed act by act, and kept in testdata/rapid, from where it is tried first ever after.
-const casesByDefault = "20"
+const casesByDefault = "15"
 
 // TestProperty_EveryInterleavingAgrees: whatever is done by workers, reconcilers, operators, customers and a failing
 // provider, in whatever order, and in the middle of each other's sends and reads, once all is well again each booking has
@@ -79,6 +79,9 @@ func newWorld(b *bed, rt *rapid.T) *world {
 			"pm_card_visa", "pm_card_visa", "pm_card_visa", "pm_card_chargeDeclined", "pm_card_authenticationRequired",
 			"pm_card_threeDSecureRequiredChargeDeclined", "pm_sim_processing", "pm_card_nobodyKnows",
 		}).Draw(rt, "card")))
+	}
+	for range rapid.IntRange(0, 2).Draw(rt, "faults") {
+		w.fail(rapid.SampledFrom(w.ids).Draw(rt, "booking"))
 	}
 	return w
 }

@@ -116,9 +116,6 @@ func FuzzInstant(f *testing.F) {
 		at, fault := httpapi.ParseInstant(text)
 		if fault != "" {
 			require.True(t, at.IsZero())
-			if len(text) > 10 {
-				require.NotContains(t, fault, text, "nothing is repeated")
-			}
 		} else {
 			require.False(t, at.Before(first) || !at.Before(last))
 			require.Equal(t, at.Truncate(time.Microsecond), at)
