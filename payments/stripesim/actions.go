@@ -10,12 +10,12 @@ import (
 
 // Action is something done by the customer, the bank or Stripe itself, and not by an API request.
 type Action struct {
-	// Action is authenticate, fail_authentication, customer_confirm, settle_processing or roll_forward.
+	// Action is authenticate, fail_authentication, customer_confirm, settle_processing, roll_forward or settle_refund.
 	Action        string `json:"action"`
 	PaymentIntent string `json:"payment_intent"`
 	// PaymentMethod is what customer_confirm pays with; default: the intent's own, else pm_card_visa.
 	PaymentMethod string `json:"payment_method"`
-	// Outcome of settle_processing and roll_forward: succeeded (default) or failed.
+	// Outcome of settle_processing, roll_forward and settle_refund: succeeded (default) or failed.
 	Outcome string `json:"outcome"`
 	Charge  string `json:"charge"` // for actions to come
 }
@@ -48,7 +48,7 @@ func (s *Simulator) Act(a Action) (status string, err error) {
 
 // check says what is wrong with an action by itself, if anything.
 func (a Action) check() error {
-	modelled := []string{"authenticate", "fail_authentication", "customer_confirm", "settle_processing", "roll_forward"}
+	modelled := []string{"authenticate", "fail_authentication", "customer_confirm", "settle_processing", "roll_forward", "settle_refund"}
 	switch {
 	case slices.Contains([]string{"open_dispute", "close_dispute", "refund", "fail_refund", "create_payout", "fail_payout"}, a.Action):
 		return fmt.Errorf("action %q: %w", a.Action, ErrNotModelled)
@@ -83,6 +83,11 @@ func (w *world) act(t *intent, a Action) error {
 			how.method = "pm_card_visa"
 		}
 		return actual(w.confirm(nil, t, how))
+	case "settle_refund":
+		if !w.settleRefund(t, a.Outcome == refundFailed) {
+			return errors.New("the intent has no pending refund")
+		}
+		return nil
 	default: // settle_processing, roll_forward
 		return w.finish(t, a.Outcome == chargeFailed)
 	}

@@ -20,6 +20,7 @@ type call struct {
 	method    string
 	path      string
 	id        string // the object the path names
+	about     string // the intent or charge that a refund names, whose writes it serialises with
 	key       string // Idempotency-Key
 	bearer    string
 	params    params

@@ -43,6 +43,16 @@ func (w *world) newCharge(c *call, t *intent) *charge {
 	return ch
 }
 
+// chargeByID answers nil if there is none.
+func (w *world) chargeByID(id string) *charge {
+	for _, ch := range w.charges {
+		if ch.id == id {
+			return ch
+		}
+	}
+	return nil
+}
+
 func (ch *charge) succeed(capture bool) {
 	ch.status = chargeSucceeded
 	if capture {
@@ -122,10 +132,8 @@ func prepareChargeRetrieve(c *call) (execution, *apiError) {
 		return nil, err
 	}
 	return func(w *world) (object, *apiError) {
-		for _, ch := range w.charges {
-			if ch.id == c.id {
-				return ch.render(x), nil
-			}
+		if ch := w.chargeByID(c.id); ch != nil {
+			return ch.render(x), nil
 		}
 		return nil, missing("charge", "id", c.id)
 	}, nil

@@ -124,26 +124,30 @@ func TestAReusedConnectionThatBreaksIsSentAgain(t *testing.T) {
 func TestALostAnswerOfEveryWrite(t *testing.T) {
 	t.Parallel()
 	writes := map[string]func(t *testing.T, b *testBundle) (path, form string){
-		"create": func(*testing.T, *testBundle) (string, string) {
+		"payment_intents.create": func(*testing.T, *testBundle) (string, string) {
 			return "/v1/payment_intents", cardIntent + "&description=lost"
 		},
-		"update": func(t *testing.T, b *testBundle) (string, string) {
+		"payment_intents.update": func(t *testing.T, b *testBundle) (string, string) {
 			t.Helper()
 			return intentPath(b.create(t, "pm_card_visa"), ""), "payment_method=pm_card_mastercard"
 		},
-		"confirm": func(t *testing.T, b *testBundle) (string, string) {
+		"payment_intents.confirm": func(t *testing.T, b *testBundle) (string, string) {
 			t.Helper()
 			return intentPath(b.create(t, "pm_card_visa"), "confirm"), ""
 		},
-		"capture": func(t *testing.T, b *testBundle) (string, string) {
+		"payment_intents.capture": func(t *testing.T, b *testBundle) (string, string) {
 			t.Helper()
 			r := b.post(t, "/v1/payment_intents", "held", strings.Replace(cardIntent, "automatic", "manual", 1)+"&payment_method=pm_card_visa&confirm=true")
 			require.Equal(t, "requires_capture", r.body["status"], r.raw)
 			return intentPath(r.id(), "capture"), ""
 		},
-		"cancel": func(t *testing.T, b *testBundle) (string, string) {
+		"payment_intents.cancel": func(t *testing.T, b *testBundle) (string, string) {
 			t.Helper()
 			return intentPath(b.create(t, "pm_card_visa"), "cancel"), ""
+		},
+		"refunds.create": func(t *testing.T, b *testBundle) (string, string) {
+			t.Helper()
+			return "/v1/refunds", "payment_intent=" + b.paid(t, "pm_card_visa")
 		},
 	}
 	for operation, prepare := range writes {
@@ -157,7 +161,7 @@ func TestALostAnswerOfEveryWrite(t *testing.T) {
 				t.Parallel()
 				b := setup(t)
 				path, form := prepare(t, b)
-				f.Operation = "payment_intents." + operation
+				f.Operation = operation
 				b.AddFault(f)
 				if lost := b.post(t, path, "k", form); f.Fault != "hang_after" {
 					require.Error(t, lost.err, "no whole answer came: %s", lost.raw)
@@ -181,7 +185,7 @@ func TestAFaultThatCanHitNothingIsRefused(t *testing.T) {
 	b := setup(t)
 	for _, f := range []stripesim.Fault{
 		{Operation: "payment_intent.confirm", Fault: "reset_after"},
-		{Operation: "refunds.create", Fault: "reset_after"},
+		{Operation: "refund.create", Fault: "reset_after"},
 		{Operation: "payment_intents.confirm", Fault: "list_page_error"},
 		{Operation: "payment_intents.retrieve", Fault: "in_use_409"},
 		{Operation: "payment_intents.confirm", Fault: "reset_after", Body: "empty"},

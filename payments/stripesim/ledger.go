@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Ledger is where the money is, whatever any client was told. Refunds, disputes, balance transactions and payouts are empty: they
-// are not modelled yet.
+// Ledger is where the money is, whatever any client was told. Disputes, balance transactions and payouts are empty: they are not
+// modelled yet.
 type Ledger struct {
 	Charges             []LedgerCharge `json:"charges"`
-	Refunds             []struct{}     `json:"refunds"`
+	Refunds             []LedgerRefund `json:"refunds"`
 	Disputes            []struct{}     `json:"disputes"`
 	BalanceTransactions []struct{}     `json:"balance_transactions"`
 	Payouts             []struct{}     `json:"payouts"`
@@ -40,6 +40,20 @@ type LedgerCharge struct {
 	Created        int64             `json:"created"`
 }
 
+// LedgerRefund is one refund, oldest first.
+type LedgerRefund struct {
+	ID             string            `json:"id"`
+	PaymentIntent  string            `json:"payment_intent"`
+	Charge         string            `json:"charge"`
+	Amount         int64             `json:"amount"`
+	Currency       string            `json:"currency"`
+	Status         string            `json:"status"` // pending, succeeded, failed
+	Reason         string            `json:"reason"`
+	Metadata       map[string]string `json:"metadata"`
+	IdempotencyKey string            `json:"idempotency_key"` // of the request that made it
+	Created        int64             `json:"created"`
+}
+
 // Execution is one write that ran.
 type Execution struct {
 	Operation string    `json:"operation"`
@@ -55,7 +69,7 @@ func (s *Simulator) Ledger() Ledger {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := Ledger{
-		Charges: []LedgerCharge{}, Refunds: []struct{}{}, Disputes: []struct{}{}, BalanceTransactions: []struct{}{},
+		Charges: []LedgerCharge{}, Refunds: []LedgerRefund{}, Disputes: []struct{}{}, BalanceTransactions: []struct{}{},
 		Payouts: []struct{}{}, Executions: append([]Execution{}, w.executions...), KeyRetentionMS: w.cfg.KeyRetention.Milliseconds(),
 	}
 	for _, ch := range w.charges {
@@ -68,6 +82,12 @@ func (s *Simulator) Ledger() Ledger {
 			entry.FailureCode = ch.decline.code
 		}
 		l.Charges = append(l.Charges, entry)
+	}
+	for _, f := range w.refunds {
+		l.Refunds = append(l.Refunds, LedgerRefund{
+			ID: f.id, PaymentIntent: f.charge.intent.id, Charge: f.charge.id, Amount: f.amount, Currency: f.charge.currency,
+			Status: f.status, Reason: f.reason, Metadata: maps.Clone(f.metadata), IdempotencyKey: f.key, Created: f.created,
+		})
 	}
 	return l
 }
@@ -98,15 +118,25 @@ func (l Ledger) Succeeded(bookingID string) []LedgerCharge {
 //
 //   - an intent with two successful charges (the simulator's own promise);
 //   - a metadata booking_id with two successful charges (the client made two intents succeed for one booking);
+//   - refunds of a charge, those that failed aside, of more than it took (the simulator's own promise);
 //   - a write that ran without an idempotency key (the client left it out);
 //   - a key that ran twice within its retention (the simulator's own promise).
 func (l Ledger) Check() error {
 	var problems []error
 	perIntent, perBooking := map[string]int{}, map[string]int{}
+	refunded := map[string]int64{}
+	for _, f := range l.Refunds {
+		if f.Status != refundFailed {
+			refunded[f.Charge] += f.Amount
+		}
+	}
 	for _, ch := range l.Succeeded("") {
 		perIntent[ch.PaymentIntent]++
 		if booking := ch.Metadata["booking_id"]; booking != "" {
 			perBooking[booking]++
+		}
+		if given := refunded[ch.ID]; given > ch.AmountCaptured {
+			problems = append(problems, fmt.Errorf("charge %s: refunds of %d, and it took %d", ch.ID, given, ch.AmountCaptured))
 		}
 		if ch.AmountRefunded > ch.Amount {
 			problems = append(problems, fmt.Errorf("charge %s: %d refunded of %d", ch.ID, ch.AmountRefunded, ch.Amount))

@@ -33,6 +33,11 @@ func TestCheckFindsWhatMustNotHappen(t *testing.T) {
 	refunded := paid("pi_1", "")
 	refunded.Amount, refunded.AmountRefunded = 2000, 2001
 	require.ErrorContains(t, stripesim.Ledger{Charges: []stripesim.LedgerCharge{refunded}}.Check(), "2001 refunded of 2000")
+	given := stripesim.LedgerRefund{Charge: "ch_1", Amount: 1500, Status: "succeeded"}
+	refunded.ID, refunded.AmountCaptured, refunded.AmountRefunded = "ch_1", 2000, 2000
+	require.ErrorContains(t, stripesim.Ledger{
+		Charges: []stripesim.LedgerCharge{refunded}, Refunds: []stripesim.LedgerRefund{given, given},
+	}.Check(), "refunds of 3000, and it took 2000")
 	require.ErrorContains(t, stripesim.Ledger{
 		Executions: []stripesim.Execution{run("", now)},
 	}.Check(), "without an idempotency key")

@@ -79,7 +79,7 @@ func (s *Simulator) write(client context.Context, w *world, c *call, execute exe
 		w.release(c, record)
 		return answer{wire: wireReset}
 	}
-	unlock, locked := w.lock(c.lockID(), s.cfg.LockWait)
+	unlock, locked := w.lock(w.lockID(c), s.cfg.LockWait)
 	if !locked {
 		w.release(c, record)
 		return c.disturb(c.fail(lockTimeout()))
@@ -92,12 +92,20 @@ func (s *Simulator) write(client context.Context, w *world, c *call, execute exe
 	return w.execute(c, record, execute)
 }
 
-// lockID is the object whose writes serialise with this one. A create has none.
-func (c *call) lockID() string {
-	if c.spec.executes {
+// lockID is the intent whose writes serialise with this one. A create has none.
+func (w *world) lockID(c *call) string {
+	switch {
+	case !c.spec.executes:
+		return "" // a stored failure touches nothing
+	case c.about == "":
 		return c.id
 	}
-	return "" // a stored failure touches nothing
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ch := w.chargeByID(c.about); ch != nil {
+		return ch.intent.id
+	}
+	return c.about
 }
 
 func (w *world) execute(c *call, record *keyRecord, execute execution) answer {

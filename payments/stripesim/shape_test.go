@@ -68,7 +68,20 @@ func TestEveryShapeIsStripes(t *testing.T) {
 		"authorised":    {method: "pm_card_visa", create: manual},
 		"captured":      {method: "pm_card_visa", create: manual, after: func(id string) { show(b.post(t, intentPath(id, "capture"), id+"c", "")) }},
 		"part captured": {method: "pm_card_visa", create: manual, after: func(id string) { show(b.post(t, intentPath(id, "capture"), id+"c", "amount_to_capture=900")) }},
-		"released":      {method: "pm_card_visa", create: manual, after: func(id string) { show(b.post(t, intentPath(id, "cancel"), id+"x", "")) }},
+		"refunded": {method: "pm_card_visa", after: func(id string) {
+			re := show(b.post(t, "/v1/refunds", id+"r", "payment_intent="+id+"&amount=700&reason=duplicate&metadata[a]=b&expand[]=charge"))
+			show(b.get(t, "/v1/refunds/"+re.id()+"?expand[]=payment_intent"))
+			show(b.post(t, "/v1/refunds", id+"r2", "payment_intent="+id))
+			show(b.post(t, "/v1/refunds", id+"r3", "payment_intent="+id))
+			show(b.get(t, "/v1/refunds?payment_intent="+id+"&expand[]=data.charge"))
+		}},
+		"refund fails": {method: "pm_card_pendingRefund", after: func(id string) {
+			show(b.post(t, "/v1/refunds", id+"r", "payment_intent="+id))
+			_, err := b.Act(stripesim.Action{Action: "settle_refund", PaymentIntent: id, Outcome: "failed"})
+			require.NoError(t, err)
+			show(b.get(t, "/v1/refunds"))
+		}},
+		"released": {method: "pm_card_visa", create: manual, after: func(id string) { show(b.post(t, intentPath(id, "cancel"), id+"x", "")) }},
 		"canceled": {after: func(id string) {
 			show(b.post(t, intentPath(id, "cancel"), id+"x", "cancellation_reason=requested_by_customer"))
 		}},
@@ -117,6 +130,7 @@ func TestEveryShapeIsStripes(t *testing.T) {
 		"account", "charge failed", "charge pending", "charge succeeded", "event", "list", "payment_intent canceled",
 		"payment_intent processing", "payment_intent requires_action", "payment_intent requires_capture",
 		"payment_intent requires_confirmation", "payment_intent requires_payment_method", "payment_intent succeeded", "payment_method",
+		"refund failed", "refund pending", "refund succeeded",
 	}, slices.Sorted(maps.Keys(shown)))
 }
 

@@ -27,6 +27,7 @@ type world struct {
 
 	intents []*intent
 	charges []*charge
+	refunds []*refund
 	events  []*event
 	methods map[string]*method
 	byID    map[string]*intent
