@@ -121,12 +121,10 @@ func TestCharge_TheReturnURLIsFrozen(t *testing.T) {
 	b := setup(t)
 	before := b.gatewayTo("https://shop.example/before")
 	id := b.book("pm_card_threeDSecure2Required")
-	b.sim.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "reset_before"})
-	b.config.MaxSends = 2
+	b.sim.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "error_503"})
 	p := b.engineOn(before)
-	for b.sent("payment_intents.confirm") == 0 {
-		b.runOnceCharge(p, id)
-	}
+	b.runOnceCharge(p, id) // creates, and loses its confirm
+	require.Equal(t, 1, b.sent("payment_intents.confirm"), b.tale(id))
 	b.work(b.engine(), id, domain.EffectCharge) // no return URL
 	_, payment, _ := b.statuses(id)
 	require.Equal(t, "requires_action", payment, b.tale(id))
