@@ -5,5 +5,8 @@
 // which worker, reconciler and operator move a payment and its booking; [Payments.Resolve] ends one doubt by reading
 // the provider.
 //
-// It owns the tables payments and provider_calls. It knows the provider only as the port [Gateway] and speaks no HTTP.
+// What the provider tells is stored by [Inbox] and swept up by [Payments.SweepEvents]; [Payments.SettleEvent] takes each event as
+// a hint to look, and never for the truth.
+//
+// It owns the tables payments, provider_calls, provider_events and provider_events_sweep. It knows the provider only as the port [Gateway] and speaks no HTTP.
 package payments

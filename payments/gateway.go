@@ -14,6 +14,7 @@ type Gateway interface {
 	Reader
 	Lister
 	Prompter
+	EventLister
 }
 
 // Sender makes the sends that may change something. Send never retries on its own, since each send is recorded before
@@ -43,6 +44,14 @@ type Lister interface {
 	// IntentsCreated lists the intents created in [from, to] (provider's clock, whole seconds), newest first. An error
 	// means that the listing is incomplete, and so proves nothing about what it lacks.
 	IntentsCreated(ctx context.Context, from, to time.Time) ([]Intent, error)
+}
+
+// EventLister finds events that nobody has delivered.
+type EventLister interface {
+	// Events reads one page of the events of these types that were created in [from, to] (provider's clock, whole seconds),
+	// newest first, and tells whether there are more. after is the id of the last event of the page before, or empty.
+	// It returns ErrNoSuchEvent if the account does not know that one, and any other error if nothing was learned.
+	Events(ctx context.Context, types []string, from, to time.Time, after string) (page []Event, more bool, err error)
 }
 
 // ErrNoIntent says that the provider's account does not know the intent: a wrong account, mode or id. It is never proof

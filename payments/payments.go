@@ -30,6 +30,19 @@ type Config struct {
 	Lease time.Duration
 	// Watch is how long after its end a booking's intent is still read now and then. Default 48 h.
 	Watch time.Duration
+	// EventInterval is the pause between two looks for events that were delivered. Default 250 ms.
+	EventInterval time.Duration
+	// EventKeep is how long an event is kept whose booking is not here, or that the provider does not bear out, before a
+	// person has to look at it. Default 72 h, for which the provider itself would deliver it again.
+	EventKeep time.Duration
+	// SweepInterval is the pause between two sweeps of the provider's list of events. Default 5 min.
+	SweepInterval time.Duration
+	// SweepLag is how long ago a window of that list must have ended to be read. Default 1 min.
+	SweepLag time.Duration
+	// SweepOverlap is how much of the window before is read again: an event may become visible late. Default 10 min.
+	SweepOverlap time.Duration
+	// Meter counts what becomes of events. Default: one that nobody reads.
+	Meter *Meter
 }
 
 // Payments runs the charge protocol.
@@ -38,6 +51,7 @@ type Payments struct {
 	gateway Gateway
 	waker   Waker
 	config  Config
+	meter   *Meter
 	logger  *slog.Logger
 }
 
@@ -49,7 +63,12 @@ func New(pool *pgxpool.Pool, gateway Gateway, waker Waker, config Config, logger
 	setDefault(&config.Poll, 15*time.Second)
 	setDefault(&config.Lease, 2*time.Minute)
 	setDefault(&config.Watch, 48*time.Hour)
-	return &Payments{pool: pool, gateway: gateway, waker: waker, config: config, logger: logger}
+	setDefault(&config.EventInterval, 250*time.Millisecond)
+	setDefault(&config.EventKeep, 72*time.Hour)
+	setDefault(&config.SweepInterval, 5*time.Minute)
+	setDefault(&config.SweepLag, time.Minute)
+	setDefault(&config.SweepOverlap, 10*time.Minute)
+	return &Payments{pool: pool, gateway: gateway, waker: waker, config: config, meter: config.Meter.orNew(), logger: logger}
 }
 
 func setDefault[T int | time.Duration](v *T, d T) {

@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -12,7 +13,8 @@ import (
 type Work struct {
 	Name     string
 	Step     func(ctx context.Context) (bool, error)
-	Parallel int // loops of it in one process, for items that wait for the provider; 0 means 1
+	Parallel int           // loops of it in one process, for items that wait for the provider; 0 means 1
+	Interval time.Duration // pause between two rounds of it; 0: the rhythm's. Rounds of a kind that has its own are not logged
 }
 
 // Works are the kinds that this package knows, in the order in which a round does them: holds that have ended first,
@@ -22,6 +24,8 @@ func (p *Payments) Works() []Work {
 		{Name: "holds", Step: p.SweepHold},
 		{Name: "doubts", Step: p.ResolveDoubt, Parallel: 4},
 		{Name: "watches", Step: p.Watch, Parallel: 2},
+		{Name: "event sweep", Step: p.SweepEvents},
+		{Name: "events", Step: p.SettleEvent, Parallel: 4, Interval: p.config.EventInterval},
 	}
 }
 
@@ -77,7 +81,8 @@ func (r *Reconciler) Run(ctx context.Context) {
 
 // loop begins a round every interval. After a failed round the pause doubles, up to a minute.
 func (r *Reconciler) loop(ctx context.Context, w Work) {
-	pause := r.rhythm.Interval
+	interval := cmp.Or(w.Interval, r.rhythm.Interval)
+	pause := interval
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -87,14 +92,14 @@ func (r *Reconciler) loop(ctx context.Context, w Work) {
 		case <-timer.C:
 		}
 		n, err := r.round(ctx, w)
-		if n > 0 {
+		if n > 0 && w.Interval == 0 {
 			r.logger.InfoContext(ctx, "reconciler round", "work", w.Name, "items", n)
 		}
 		if err != nil && ctx.Err() == nil {
-			pause = min(2*pause, max(time.Minute, r.rhythm.Interval))
+			pause = min(2*pause, max(time.Minute, interval))
 			r.logger.ErrorContext(ctx, "reconciler round failed", "work", w.Name, "error", err, "next_in", pause.String())
 		} else {
-			pause = r.rhythm.Interval
+			pause = interval
 		}
 		timer.Reset(pause)
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"net"
+	"strings"
 	"time"
 
+	"holdfast/domain"
 	"holdfast/internal/bookings"
 	"holdfast/internal/cli"
 	"holdfast/payments"
@@ -11,18 +13,27 @@ import (
 
 // serving is what only serve has.
 type serving struct {
-	HTTPAddr             string        `default:"127.0.0.1:8080" help:"Where the API is served; nothing listens beyond loopback unless this says so." setting:"HTTP_ADDR"`
-	IdempotencyRetention time.Duration `default:"24h" help:"How long the answer to a key is kept and replayed; the key itself is kept for good." setting:"IDEMPOTENCY_RETENTION"`
-	RequestTimeout       time.Duration `default:"10s" help:"For one request, once its headers are read." setting:"REQUEST_TIMEOUT"`
-	BusyBudget           time.Duration `default:"4s" help:"Of that, for trying again where the database is busy." setting:"BUSY_BUDGET"`
-	ReadHeaderTimeout    time.Duration `default:"5s" help:"For a request's headers to arrive." setting:"READ_HEADER_TIMEOUT"`
-	ReadTimeout          time.Duration `default:"10s" help:"For a request's headers and body to arrive." setting:"READ_TIMEOUT"`
-	MaxCards             int           `default:"5" help:"How many cards may be tried for one booking, the first included." setting:"MAX_CARDS"`
-	MaxCardsPerHour      int           `default:"60" help:"How many other cards one client may send within an hour, over all of its bookings." setting:"MAX_CARDS_PER_HOUR"`
-	DrainDelay           time.Duration `default:"0s" help:"How long /readyz says no before connections are refused; give it a load balancer's probe interval." setting:"DRAIN_DELAY"`
+	HTTPAddr             string          `default:"127.0.0.1:8080" help:"Where the API is served; nothing listens beyond loopback unless this says so." setting:"HTTP_ADDR"`
+	WebhookSecrets       []domain.Secret `kong:"-"` // STRIPE_WEBHOOK_SECRETS, comma-separated; empty: webhooks are not taken in
+	IdempotencyRetention time.Duration   `default:"24h" help:"How long the answer to a key is kept and replayed; the key itself is kept for good." setting:"IDEMPOTENCY_RETENTION"`
+	RequestTimeout       time.Duration   `default:"10s" help:"For one request, once its headers are read." setting:"REQUEST_TIMEOUT"`
+	BusyBudget           time.Duration   `default:"4s" help:"Of that, for trying again where the database is busy." setting:"BUSY_BUDGET"`
+	ReadHeaderTimeout    time.Duration   `default:"5s" help:"For a request's headers to arrive." setting:"READ_HEADER_TIMEOUT"`
+	ReadTimeout          time.Duration   `default:"10s" help:"For a request's headers and body to arrive." setting:"READ_TIMEOUT"`
+	MaxCards             int             `default:"5" help:"How many cards may be tried for one booking, the first included." setting:"MAX_CARDS"`
+	MaxCardsPerHour      int             `default:"60" help:"How many other cards one client may send within an hour, over all of its bookings." setting:"MAX_CARDS_PER_HOUR"`
+	DrainDelay           time.Duration   `default:"0s" help:"How long /readyz says no before connections are refused; give it a load balancer's probe interval." setting:"DRAIN_DELAY"`
 }
 
-func (s *serving) configure(p *cli.Problems) {
+func (s *serving) configure(getenv func(string) string, p *cli.Problems) {
+	if secrets := getenv("STRIPE_WEBHOOK_SECRETS"); secrets != "" {
+		for secret := range strings.SplitSeq(secrets, ",") {
+			if secret = strings.TrimSpace(secret); secret == "" {
+				p.Add("STRIPE_WEBHOOK_SECRETS has an empty entry; want whsec_…, or several separated by commas")
+			}
+			s.WebhookSecrets = append(s.WebhookSecrets, domain.Secret(secret))
+		}
+	}
 	if _, _, err := net.SplitHostPort(s.HTTPAddr); err != nil {
 		p.Add("HTTP_ADDR (--http-addr): %q is not an address such as 127.0.0.1:8080", s.HTTPAddr)
 	}

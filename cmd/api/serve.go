@@ -8,6 +8,7 @@ import (
 	"net"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"holdfast/internal/bookings"
 	"holdfast/internal/cli"
@@ -41,7 +42,7 @@ func (*serveCommand) Help() string {
 func (c *serveCommand) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Database.Configure(getenv, p)
 	c.Account.Configure(getenv, p)
-	c.Serving.configure(p)
+	c.Serving.configure(getenv, p)
 	c.Pool.Configure(getenv, p)
 }
 
@@ -56,7 +57,11 @@ func (c *serveCommand) Run(ctx context.Context, io cli.IO) error {
 	waker := outbox.NewWaker(pool, logger)
 	defer waker.Close()
 	registry := telemetry.NewRegistry()
-	api, err := c.build(pool, waker, newMetrics(registry, pool), logger) //nolint:contextcheck // handlers take the request's context
+	inbox, err := c.inbox(ctx, pool, registry, logger)
+	if err != nil {
+		return err
+	}
+	api, err := c.build(pool, waker, inbox, newMetrics(registry, pool), logger) //nolint:contextcheck // handlers take the request's context
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,24 @@ func (c *serveCommand) Run(ctx context.Context, io cli.IO) error {
 	return err
 }
 
-func (c *serveCommand) build(pool *pgxpool.Pool, waker *outbox.Waker, m *metrics, logger *slog.Logger) (*httpapi.Server, error) {
+// inbox takes in the provider's webhooks, or is nil where no secret tells them from anybody else's.
+func (c *serveCommand) inbox(ctx context.Context, pool *pgxpool.Pool, registry *prometheus.Registry, logger *slog.Logger) (httpapi.Inbox, error) {
+	if len(c.Serving.WebhookSecrets) == 0 {
+		logger.WarnContext(ctx, "STRIPE_WEBHOOK_SECRETS is not set: webhooks are answered 503, and what they would tell is found by polling")
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	verifier, err := stripe.NewVerifier(c.Serving.WebhookSecrets)
+	if err != nil {
+		return nil, &cli.ExitError{Code: cli.ExitUsage, Err: fmt.Errorf("STRIPE_WEBHOOK_SECRETS: %w", err)}
+	}
+	meter := payments.NewMeter()
+	registry.MustRegister(meter)
+	return payments.NewInbox(pool, verifier, meter), nil
+}
+
+func (c *serveCommand) build(
+	pool *pgxpool.Pool, waker *outbox.Waker, inbox httpapi.Inbox, m *metrics, logger *slog.Logger,
+) (*httpapi.Server, error) {
 	service := bookings.New(pool, waker, c.Serving.bookings())
 	version, err := migrations.Version()
 	if err != nil {
@@ -90,6 +112,7 @@ func (c *serveCommand) build(pool *pgxpool.Pool, waker *outbox.Waker, m *metrics
 	}
 	return httpapi.New(httpapi.Config{
 		Clients: clients.New(pool), Bookings: service, Catalogue: service,
+		Inbox:    inbox,
 		Payments: payments.NewViewer(pool), Actions: actions, Cards: payments.NewCards(service, waker, c.Serving.cards(), logger),
 		Ready:          func(ctx context.Context) error { return schemaReady(ctx, pool, version) },
 		Transient:      func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },

@@ -23,6 +23,7 @@ type settings struct {
 	Interval time.Duration `default:"2s" help:"Pause between two rounds." setting:"RECONCILE_INTERVAL" name:"interval"`
 	Poll     time.Duration `default:"15s" help:"How often what only waits is read again: processing, a customer who must authenticate." setting:"RECONCILE_POLL"`
 	Watch    time.Duration `default:"48h" help:"How long after its end a booking's intent is still read now and then." setting:"RECONCILE_WATCH"`
+	Events   events        `embed:""`
 	Ceiling  int           `default:"1000" help:"Most items of one kind in one round." setting:"RECONCILE_CEILING"`
 }
 
@@ -33,6 +34,7 @@ func (c *settings) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Pool.Configure(getenv, p)
 	c.Sending.Configure(getenv, p)
 	c.Liveness.Configure(getenv, p)
+	c.Events.configure(p)
 	for name, d := range map[string]time.Duration{
 		"RECONCILE_INTERVAL": c.Interval, "RECONCILE_POLL": c.Poll, "RECONCILE_WATCH": c.Watch,
 	} {
@@ -50,6 +52,7 @@ type parts struct {
 	pool    *pgxpool.Pool
 	waker   *outbox.Waker
 	gateway *stripe.Gateway
+	meter   *payments.Meter
 	logger  *slog.Logger
 }
 
@@ -70,7 +73,7 @@ func (c *settings) open(ctx context.Context, application string, logger *slog.Lo
 		pool.Close()
 		return nil, c.Database.Explain(err)
 	}
-	return &parts{pool: pool, waker: outbox.NewWaker(pool, logger), gateway: gateway, logger: logger}, nil
+	return &parts{pool: pool, waker: outbox.NewWaker(pool, logger), gateway: gateway, meter: payments.NewMeter(), logger: logger}, nil
 }
 
 func (p *parts) close() {
@@ -83,7 +86,10 @@ func (c *settings) reconciler(p *parts, gateway payments.Gateway, sweep outbox.S
 	step := 4*c.Provider.StripeTimeout + 10*time.Second // a read with its retries, and a send
 	engine := payments.New(p.pool, gateway, p.waker, payments.Config{
 		Horizon: c.Sending.ProviderKeyHorizon, Backoff: c.Sending.SendBackoff, Poll: c.Poll, Watch: c.Watch,
-		Lease: step + 10*time.Second,
+		Lease:         step + 10*time.Second,
+		EventInterval: c.Events.Interval, EventKeep: c.Events.Keep,
+		SweepInterval: c.Events.SweepInterval, SweepLag: c.Events.SweepLag, SweepOverlap: c.Events.SweepOverlap,
+		Meter: p.meter,
 	}, p.logger)
 	sweep.DeadAfter = c.Liveness.WorkerDeadAfter
 	sweeper := outbox.NewSweeper(p.pool, sweep)

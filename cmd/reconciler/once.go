@@ -47,7 +47,8 @@ func (c *onceCommand) Run(ctx context.Context, io cli.IO) error {
 	stuck, listErr := outbox.List(ctx, parts.pool, outbox.Filter{
 		Stuck: true, Limit: listed, DeadAfter: c.Settings.Liveness.WorkerDeadAfter,
 	})
-	err = errors.Join(err, listErr, c.print(io, done, stuck))
+	events, eventsErr := payments.StuckEvents(ctx, parts.pool, listed)
+	err = errors.Join(err, listErr, eventsErr, c.print(io, done, stuck, events))
 	switch {
 	case err != nil:
 		err = c.Settings.Database.Explain(err)
@@ -58,7 +59,7 @@ func (c *onceCommand) Run(ctx context.Context, io cli.IO) error {
 		return &cli.ExitError{Code: cli.ExitUnknown, Err: err}
 	case provider.none():
 		return &cli.ExitError{Code: cli.ExitUnknown, Err: errors.New("the provider could not be read; every doubt stands as it was")}
-	case len(stuck.Rows) > 0:
+	case len(stuck.Rows)+len(events) > 0:
 		return &cli.ExitError{Code: cli.ExitProblem}
 	}
 	return nil
@@ -67,9 +68,9 @@ func (c *onceCommand) Run(ctx context.Context, io cli.IO) error {
 // listed is how many stuck effects a round tells of; worker outbox list has them all.
 const listed = 20
 
-func (c *onceCommand) print(io cli.IO, done payments.Done, stuck outbox.Page) error {
+func (c *onceCommand) print(io cli.IO, done payments.Done, stuck outbox.Page, events []payments.StuckEvent) error {
 	if c.JSON {
-		return cli.PrintJSON(io.Out, map[string]any{"done": done, "stuck": stuck.Rows, "pauses": stuck.Pauses})
+		return cli.PrintJSON(io.Out, map[string]any{"done": done, "stuck": stuck.Rows, "stuck_events": events, "pauses": stuck.Pauses})
 	}
 	lines := make([]string, 0, len(done)+len(stuck.Rows)+1)
 	if len(done) == 0 {
@@ -89,6 +90,9 @@ func (c *onceCommand) print(io cli.IO, done payments.Done, stuck outbox.Page) er
 	}
 	if stuck.Next != "" {
 		lines = append(lines, "and more; see: worker outbox list --stuck")
+	}
+	for _, e := range events {
+		lines = append(lines, "stuck: "+e.String())
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(io.Out, cli.Printable(line)); err != nil {

@@ -41,6 +41,13 @@ func (r *readings) Charges(ctx context.Context, intentID string) ([]payments.Pro
 	return charges, err
 }
 
+// Events reads a page of the list of events.
+func (r *readings) Events(ctx context.Context, types []string, from, to time.Time, after string) ([]payments.Event, bool, error) {
+	page, more, err := r.Gateway.Events(ctx, types, from, to, after)
+	r.count(err)
+	return page, more, err
+}
+
 // IntentsCreated lists intents by the time of their creation.
 func (r *readings) IntentsCreated(ctx context.Context, from, to time.Time) ([]payments.Intent, error) {
 	intents, err := r.Gateway.IntentsCreated(ctx, from, to)

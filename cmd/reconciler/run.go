@@ -6,6 +6,7 @@ import (
 	"holdfast/internal/cli"
 	"holdfast/internal/telemetry"
 	"holdfast/outbox"
+	"holdfast/payments"
 )
 
 type runCommand struct {
@@ -33,7 +34,7 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 	defer parts.close()
 	reconciler := c.Settings.reconciler(parts, parts.gateway, outbox.SweepConfig{}, c.Service.DrainTimeout)
 	registry := telemetry.NewRegistry()
-	registry.MustRegister(outbox.NewCollector(parts.pool, logger))
+	registry.MustRegister(outbox.NewCollector(parts.pool, logger), payments.NewCollector(parts.pool, logger), parts.meter)
 	handler := telemetry.Handler(registry, telemetry.DatabaseReady(parts.pool))
 	stopMetrics, err := telemetry.Serve(ctx, c.Service.MetricsAddr, handler, logger)
 	if err != nil {

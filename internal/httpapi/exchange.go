@@ -21,8 +21,10 @@ type exchange struct {
 	booking    string
 	replayed   bool
 	problem    Code
-	cause      error // of a 5xx
-	unprompted error // why a booking is shown without its next action
+	cause      error  // of a 5xx
+	unprompted error  // why a booking is shown without its next action
+	signature  string // of a webhook's delivery; never logged
+	event      string // the provider's id of it
 }
 
 type exchangeKey struct{}
@@ -56,6 +58,9 @@ func (s *Server) log(ctx context.Context, method string, x *exchange, w *recorde
 	if x.booking != "" {
 		attrs = append(attrs, slog.String("booking_id", x.booking))
 	}
+	if x.event != "" {
+		attrs = append(attrs, slog.String("event_id", x.event))
+	}
 	if x.replayed {
 		attrs = append(attrs, slog.Bool("replayed", true))
 	}
@@ -78,6 +83,8 @@ func (s *Server) level(x *exchange, status int) slog.Level {
 	case status == http.StatusInternalServerError:
 		return slog.LevelError
 	case status > http.StatusInternalServerError, x.unprompted != nil:
+		return slog.LevelWarn
+	case x.route == routeWebhook && status >= http.StatusBadRequest: // a wrong secret, a wrong clock, or somebody else
 		return slog.LevelWarn
 	default:
 		return slog.LevelInfo

@@ -17,7 +17,7 @@ const overview = `Holdfast takes a booking and the money for it. It decides each
 
 # Idempotency
 
-Every POST under /v1 needs an Idempotency-Key header.
+Every POST under /v1 needs an Idempotency-Key header, but the payment provider's.
 
 - A key is 1 to 255 visible ASCII characters, bare or as a quoted string; both forms name the same key. Missing: 400 idempotency_key_missing. Anything else, and more than one header: 400 idempotency_key_malformed. A random UUID per intention is a good key.
 - One key, one intention. A changed booking is a new intention and needs a new key. Two keys are two intentions, even with equal parameters.
@@ -46,12 +46,14 @@ func (s *Server) describe() huma.Config {
 		Tags: []*huma.Tag{
 			{Name: "Bookings", Description: "Take a booking, and look at it."},
 			{Name: "Resources", Description: "What can be booked."},
+			{Name: "Webhooks", Description: "For the payment provider."},
 			{Name: "Health", Description: "For load balancers and supervisors."},
 		},
 		Components: &huma.Components{
 			Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
 			SecuritySchemes: map[string]*huma.SecurityScheme{
-				"token": {Type: "http", Scheme: "bearer", Description: "An API token, hf_…, with the scope that the operation names."},
+				"signature": {Type: "apiKey", In: "header", Name: "Stripe-Signature", Description: "t=…,v1=…: HMAC-SHA256 over the time and the body, by the secret of the endpoint."},
+				"token":     {Type: "http", Scheme: "bearer", Description: "An API token, hf_…, with the scope that the operation names."},
 			},
 		},
 	})
@@ -143,6 +145,22 @@ func describeGetResource(gate huma.Middlewares) huma.Operation {
 		OperationID: "get-resource", Method: http.MethodGet, Path: "/v1/resources/{id}", Tags: []string{"Resources"},
 		Summary: "Look at a resource", Description: "Needs the scope bookings:read.",
 	}, CodeNotFound, CodeValidationFailed)
+	op.Middlewares = gate
+	return op
+}
+
+func describeWebhook(gate huma.Middlewares) huma.Operation {
+	op := refusing(huma.Operation{
+		OperationID: "receive-stripe-webhook", Method: http.MethodPost, Path: "/v1/webhooks/stripe", Tags: []string{"Webhooks"},
+		Summary: "Take in an event of the payment provider",
+		Description: "For the provider alone: the signature over the raw body authenticates it, and no token is needed. Every secret is tried on every v1 signature, " +
+			"and the time may be 300 seconds from now either way. Events of any API version are taken. 200 tells that the event is stored, or was before; " +
+			"what it says is never applied: its object is read from the provider.",
+		DefaultStatus:      http.StatusOK,
+		SkipValidateBody:   true,
+		SkipValidateParams: true, // an endpoint's URL may carry a query
+		Security:           []map[string][]string{{"signature": {}}},
+	}, CodeSignatureInvalid, CodeSignatureExpired, CodeEventUnreadable, CodeRequestTimeout, CodeBodyTooLarge, CodeBusy, CodeWebhooksNotSetUp)
 	op.Middlewares = gate
 	return op
 }

@@ -120,7 +120,7 @@ func TestOpenAPIHoldsTogether(t *testing.T) {
 		}
 	}
 	slices.Sort(ids)
-	require.Equal(t, []string{"change-payment", "create-booking", "get-booking", "get-resource", "health", "list-bookings", "list-resources", "ready"}, ids)
+	require.Equal(t, []string{"change-payment", "create-booking", "get-booking", "get-resource", "health", "list-bookings", "list-resources", "ready", "receive-stripe-webhook"}, ids)
 }
 
 func TestOpenAPIListsEveryCode(t *testing.T) {
@@ -136,7 +136,7 @@ func TestOpenAPIListsEveryCode(t *testing.T) {
 
 func TestOpenAPIExplainsEveryStatus(t *testing.T) {
 	t.Parallel()
-	d, text := readDocument(t)
+	d, _ := readDocument(t)
 	booking, payment := d.Components.Schemas["Booking"], d.Components.Schemas["Payment"]
 	explains(t, domain.BookingStatuses(), booking.Properties["status"])
 	explains(t, domain.EndingReasons(), booking.Properties["ending_reason"])
@@ -156,7 +156,6 @@ func TestOpenAPIExplainsEveryStatus(t *testing.T) {
 	require.Equal(t, booking.Required, detail.Required)
 	require.Equal(t, "#/components/schemas/BookingDetail", d.Paths["/v1/bookings/{id}"]["get"].Responses["200"].Content["application/json"].Schema.Ref)
 	require.Contains(t, d.Components.Schemas["BookingRequest"].Properties["start"].Description, "may be in the past")
-	require.NotRegexp(t, `(?i)webhook`, text, "there is no such endpoint")
 }
 
 func explains[T ~string](t *testing.T, values []T, s schema) {

@@ -22,6 +22,9 @@ const (
 	CodeMalformedJSON        Code = "malformed_json"
 	CodeKeyMissing           Code = "idempotency_key_missing"
 	CodeKeyMalformed         Code = "idempotency_key_malformed"
+	CodeSignatureInvalid     Code = "signature_invalid"
+	CodeSignatureExpired     Code = "signature_expired"
+	CodeEventUnreadable      Code = "event_unreadable"
 	CodeUnauthenticated      Code = "unauthenticated"
 	CodeForbidden            Code = "forbidden"
 	CodeNotFound             Code = "not_found"
@@ -45,6 +48,7 @@ const (
 	CodeInternal             Code = "internal"
 	CodeBusy                 Code = "busy"
 	CodeNotReady             Code = "not_ready"
+	CodeWebhooksNotSetUp     Code = "webhooks_not_configured"
 )
 
 // kind is what all problems of one code have in common.
@@ -59,6 +63,9 @@ var kinds = map[Code]kind{ //nolint:gochecknoglobals // a constant table
 	CodeMalformedJSON:        {http.StatusBadRequest, "The body is not well-formed JSON"},
 	CodeKeyMissing:           {http.StatusBadRequest, "The Idempotency-Key header is missing"},
 	CodeKeyMalformed:         {http.StatusBadRequest, "The Idempotency-Key header is malformed"},
+	CodeSignatureInvalid:     {http.StatusBadRequest, "The signature does not fit"},
+	CodeSignatureExpired:     {http.StatusBadRequest, "The signature is too old, or from the future"},
+	CodeEventUnreadable:      {http.StatusBadRequest, "The body holds no event"},
 	CodeUnauthenticated:      {http.StatusUnauthorized, "No valid token was given"},
 	CodeForbidden:            {http.StatusForbidden, "The token does not allow this"},
 	CodeNotFound:             {http.StatusNotFound, "There is nothing here"},
@@ -82,6 +89,7 @@ var kinds = map[Code]kind{ //nolint:gochecknoglobals // a constant table
 	CodeInternal:             {http.StatusInternalServerError, "Something went wrong on our side"},
 	CodeBusy:                 {http.StatusServiceUnavailable, "The service is busy"},
 	CodeNotReady:             {http.StatusServiceUnavailable, "The service is not ready"},
+	CodeWebhooksNotSetUp:     {http.StatusServiceUnavailable, "Webhooks are not set up"},
 }
 
 // Codes lists every code.

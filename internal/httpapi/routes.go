@@ -25,6 +25,7 @@ func (s *Server) register() error {
 	operation(s, api, describeChangePayment(s.gate(s.authenticated, allowed(clients.BookingsWrite), keyed, withJSON)), s.changePayment)
 	operation(s, api, describeListResources(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.listResources)
 	operation(s, api, describeGetResource(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.getResource)
+	operation(s, api, describeWebhook(s.gate(s.withDelivery)), s.receiveWebhook)
 	operation(s, api, describeHealth(), s.healthz)
 	operation(s, api, describeReady(), s.readyz)
 

@@ -19,6 +19,7 @@ type Config struct {
 	Payments  Viewer
 	Actions   Prompter // nil: no booking is shown with what its customer has to do
 	Cards     CardChanger
+	Inbox     Inbox // nil: no webhook secret is set, and deliveries are answered 503
 
 	Ready     func(ctx context.Context) error                        // nil: traffic can be taken; the error is logged, not shown
 	Transient func(err error) bool                                   // the database was busy or away: 503, not 500; default: never
