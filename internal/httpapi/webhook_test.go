@@ -56,8 +56,12 @@ func TestWebhook_IsStoredOnce(t *testing.T) {
 	b := setup(t)
 	h := signed(time.Now(), delivery)
 	for _, headers := range [][]string{
-		{h}, {h, "Content-Type: application/json; charset=utf-8"}, {h, "Content-Type: text/plain"}, {h, "Authorization: Bearer nonsense"},
-		{h, "Idempotency-Key: a b"}, {h, "Accept: text/html"},
+		{h},
+		{h, "Content-Type: application/json; charset=utf-8"},
+		{h, "Content-Type: text/plain"},
+		{h, "Authorization: Bearer nonsense"},
+		{h, "Idempotency-Key: a b"},
+		{h, "Accept: text/html"},
 	} {
 		a := b.deliver(t, delivery, headers...)
 		require.Equal(t, http.StatusOK, a.status, "%s", a.body)

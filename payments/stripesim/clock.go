@@ -6,13 +6,15 @@ import (
 )
 
 // Advance moves the virtual clock forward: keys older than the retention are forgotten and charges left half-done by partial_500
-// roll forward. Objects born earlier keep their created time. It returns the new virtual time. The clock never goes back.
+// roll forward, and webhooks that were refused are delivered again. Objects born earlier keep their created time. It returns the new virtual time. The clock never goes back.
 func (s *Simulator) Advance(d time.Duration) time.Time {
 	w := s.world.Load()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if d > 0 {
 		w.offset += d
+		close(w.advanced)
+		w.advanced = make(chan struct{})
 		w.rollForward()
 	}
 	return w.now()

@@ -47,8 +47,9 @@ func (s *Simulator) controlCalls() map[string]http.HandlerFunc {
 		"POST /_sim/clock":         s.controlClock,
 		"POST /_sim/actions":       s.controlAction,
 		"POST /_sim/webhooks":      s.controlWebhooks,
+		"GET /_sim/webhooks":       s.controlDeliveries,
 		"POST /_sim/webhooks/release": func(rw http.ResponseWriter, _ *http.Request) {
-			reply(rw, http.StatusOK, object{"released": 0})
+			reply(rw, http.StatusOK, object{"released": s.ReleaseWebhooks()})
 		},
 		"POST /_sim/reset": func(rw http.ResponseWriter, _ *http.Request) {
 			s.Reset()
@@ -121,23 +122,28 @@ func (s *Simulator) controlAction(rw http.ResponseWriter, r *http.Request) {
 	reply(rw, http.StatusOK, object{"payment_intent": action.PaymentIntent, "status": status})
 }
 
-// controlWebhooks keeps the mode for when webhooks are delivered.
+// controlWebhooks says how events are delivered from now on.
 func (s *Simulator) controlWebhooks(rw http.ResponseWriter, r *http.Request) {
-	var request struct {
-		Mode string `json:"mode"`
-	}
-	if !decode(rw, r, &request) {
+	var change Webhooks
+	if !decode(rw, r, &change) {
 		return
 	}
-	if !slices.Contains([]string{"auto", "hold", "drop", "duplicate", "reorder"}, request.Mode) {
-		complain(rw, "mode must be auto, hold, drop, duplicate or reorder")
+	now, err := s.SetWebhooks(change)
+	if err != nil {
+		complain(rw, err.Error())
 		return
 	}
+	reply(rw, http.StatusOK, object{"mode": now.Mode, "url": now.URL})
+}
+
+// controlDeliveries tells what became of deliveries. The secret is not told.
+func (s *Simulator) controlDeliveries(rw http.ResponseWriter, _ *http.Request) {
+	now, _ := s.SetWebhooks(Webhooks{}) // changes nothing
 	w := s.world.Load()
 	w.mu.Lock()
-	w.webhookMode = request.Mode
+	held := len(w.held)
 	w.mu.Unlock()
-	reply(rw, http.StatusOK, object{"mode": request.Mode})
+	reply(rw, http.StatusOK, object{"mode": now.Mode, "url": now.URL, "held": held, "deliveries": s.Deliveries()})
 }
 
 // decode reads a control request. An unknown member is refused: a misspelt fault would otherwise test nothing.

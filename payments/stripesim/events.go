@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// event is a fact as it was when it happened: data is a snapshot and never changes. Delivery is not modelled yet.
+// event is a fact as it was when it happened: data is a snapshot and never changes.
 type event struct {
 	id        string
 	order     int64
@@ -29,11 +29,15 @@ func (w *world) emit(c *call, kind string, snapshot object) {
 		e.requestID, e.key = c.requestID, c.key
 	}
 	w.events = append(w.events, e)
+	w.announce(e)
 }
 
-func (e *event) render() object {
+func (e *event) render() object { return e.renderFor("") }
+
+// renderFor renders the event in the name of an API version; empty: the simulator's.
+func (e *event) renderFor(version string) object {
 	return object{
-		"id": e.id, "object": "event", "api_version": APIVersion, "created": e.created, "livemode": false, "type": e.kind,
+		"id": e.id, "object": "event", "api_version": orDefault(version, APIVersion), "created": e.created, "livemode": false, "type": e.kind,
 		"pending_webhooks": 0, "data": object{"object": e.data},
 		"request": object{"id": null(e.requestID), "idempotency_key": null(e.key)},
 	}

@@ -3,6 +3,8 @@ package stripesim
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -23,6 +25,12 @@ type Config struct {
 	HangFor time.Duration
 	// SlowFor bounds how long slow waits for its client to leave; then it executes and answers. Default 10m.
 	SlowFor time.Duration
+	// WebhookURL is where events are delivered, and WebhookSecret what deliveries are signed with. Default: nowhere.
+	WebhookURL    string
+	WebhookSecret string
+	// WebhookBackoff is the pause after the first delivery that is not taken, on the virtual clock; each is four times as long
+	// as the one before, up to eight tries. Default 1s.
+	WebhookBackoff time.Duration
 	// Observe, when set, is called once per API request on arrival, before anything is decided. It may block the request.
 	Observe func(JournalEntry)
 	// OpenControl lets clients beyond loopback use the control surface.
@@ -41,6 +49,10 @@ type Simulator struct {
 	done   context.Context // ends with Close
 	close  context.CancelFunc
 	conns  *connections
+	hooks  *http.Client // delivers webhooks
+
+	deliverMu  sync.Mutex // nothing begins once Close has
+	delivering sync.WaitGroup
 
 	// closeListener makes the address refuse connections for a while. The Server that owns a listener sets it; nil behind any other.
 	closeListener func(time.Duration)
@@ -53,8 +65,9 @@ func New(cfg Config) *Simulator {
 	cfg.LockWait = orDefault(cfg.LockWait, 500*time.Millisecond)
 	cfg.HangFor = orDefault(cfg.HangFor, 10*time.Minute)
 	cfg.SlowFor = orDefault(cfg.SlowFor, 10*time.Minute)
+	cfg.WebhookBackoff = orDefault(cfg.WebhookBackoff, time.Second)
 	cfg.Logger = orDefault(cfg.Logger, slog.New(slog.DiscardHandler))
-	s := &Simulator{cfg: cfg, log: cfg.Logger, faults: faultSpecs(), conns: newConnections()}
+	s := &Simulator{cfg: cfg, log: cfg.Logger, faults: faultSpecs(), conns: newConnections(), hooks: newHooks()}
 	s.routes = s.apiRoutes()
 	s.done, s.close = context.WithCancel(context.Background())
 	s.world.Store(s.newWorld())
@@ -62,8 +75,24 @@ func New(cfg Config) *Simulator {
 }
 
 // Close ends every request that a fault holds back: what has not executed never will, what has executed loses its answer.
+// Webhooks are delivered no more.
 // An HTTP server in front of the simulator can be shut down afterwards without waiting.
-func (s *Simulator) Close() { s.close() }
+func (s *Simulator) Close() {
+	s.deliverMu.Lock()
+	s.close()
+	s.deliverMu.Unlock()
+	s.delivering.Wait()
+	s.hooks.CloseIdleConnections()
+}
+
+// background runs f beside everything else; Close waits for it.
+func (s *Simulator) background(f func()) {
+	s.deliverMu.Lock()
+	defer s.deliverMu.Unlock()
+	if s.done.Err() == nil {
+		s.delivering.Go(f)
+	}
+}
 
 // Reset empties everything: objects, keys, faults, journal and clock. Requests held back end as with Close.
 func (s *Simulator) Reset() {

@@ -3,6 +3,7 @@ package stripesim
 import (
 	"context"
 	"crypto/rand"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -35,17 +36,29 @@ type world struct {
 	armed   []*armedFault
 	journal []*JournalEntry
 
-	webhookMode string
+	webhooks   Webhooks
+	held       []*event
+	deliveries []*Delivery
+	advanced   chan struct{} // closed, and replaced, when the virtual clock moves
+	slots      chan struct{} // one for each delivery under way
+	hooks      *http.Client
+	background func(func())
 }
 
 func (s *Simulator) newWorld() *world {
 	w := &world{
-		cfg:         s.cfg,
-		keys:        map[keyScope]*keyRecord{},
-		locks:       map[string]chan struct{}{},
-		methods:     map[string]*method{},
-		byID:        map[string]*intent{},
-		webhookMode: "auto",
+		cfg:     s.cfg,
+		keys:    map[keyScope]*keyRecord{},
+		locks:   map[string]chan struct{}{},
+		methods: map[string]*method{},
+		byID:    map[string]*intent{},
+		webhooks: Webhooks{
+			Mode: modeAuto, URL: s.cfg.WebhookURL, Secret: s.cfg.WebhookSecret,
+		},
+		advanced:   make(chan struct{}),
+		slots:      make(chan struct{}, deliveriesAtOnce),
+		hooks:      s.hooks,
+		background: s.background,
 	}
 	w.done, w.end = context.WithCancel(s.done)
 	return w

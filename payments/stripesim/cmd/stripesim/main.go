@@ -26,12 +26,15 @@ ledger, faults, clock, actions, reset) is beside the API under /_sim/. All state
 
 // flags are the command line; each can be set by the environment too.
 type flags struct {
-	Addr         string        `env:"STRIPESIM_ADDR" default:"127.0.0.1:12111" help:"TCP address to listen on; port 0 picks a free one."`
-	KeyRetention time.Duration `env:"STRIPESIM_KEY_RETENTION" default:"24h" help:"How long an idempotency key is remembered."`
-	LockWait     time.Duration `env:"STRIPESIM_LOCK_WAIT" default:"500ms" help:"How long a write waits for a busy object before 429 lock_timeout."`
-	Account      string        `env:"STRIPESIM_ACCOUNT" default:"acct_1SimulatorAccount" help:"Id of the account."`
-	AnyAddress   bool          `env:"STRIPESIM_ANY_ADDRESS" help:"Allow an address beyond loopback, the control surface included."`
-	Verbose      bool          `short:"v" help:"Log each request to standard error."`
+	Addr           string        `env:"STRIPESIM_ADDR" default:"127.0.0.1:12111" help:"TCP address to listen on; port 0 picks a free one."`
+	KeyRetention   time.Duration `env:"STRIPESIM_KEY_RETENTION" default:"24h" help:"How long an idempotency key is remembered."`
+	LockWait       time.Duration `env:"STRIPESIM_LOCK_WAIT" default:"500ms" help:"How long a write waits for a busy object before 429 lock_timeout."`
+	Account        string        `env:"STRIPESIM_ACCOUNT" default:"acct_1SimulatorAccount" help:"Id of the account."`
+	WebhookURL     string        `env:"STRIPESIM_WEBHOOK_URL" help:"Where events are delivered, such as http://127.0.0.1:8080/v1/webhooks/stripe; none: nowhere."`
+	WebhookSecret  string        `env:"STRIPESIM_WEBHOOK_SECRET" help:"What deliveries are signed with; several separated by commas while one is rolled."`
+	WebhookBackoff time.Duration `env:"STRIPESIM_WEBHOOK_BACKOFF" default:"1s" help:"Pause after the first delivery that is not taken; then four times as long each time, eight tries."`
+	AnyAddress     bool          `env:"STRIPESIM_ANY_ADDRESS" help:"Allow an address beyond loopback, the control surface included."`
+	Verbose        bool          `short:"v" help:"Log each request to standard error."`
 }
 
 func main() {
@@ -66,8 +69,9 @@ func run(ctx context.Context, f flags, stdout io.Writer) error {
 		Account:      f.Account,
 		KeyRetention: f.KeyRetention,
 		LockWait:     f.LockWait,
-		OpenControl:  f.AnyAddress,
-		Logger:       slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+		WebhookURL:   f.WebhookURL, WebhookSecret: f.WebhookSecret, WebhookBackoff: f.WebhookBackoff,
+		OpenControl: f.AnyAddress,
+		Logger:      slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	})
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("--addr: %s is in use; port 0 picks a free one", f.Addr)
@@ -90,6 +94,9 @@ func checkLoopback(f flags) error {
 	}
 	if f.KeyRetention <= 0 || f.LockWait <= 0 {
 		return fmt.Errorf("--key-retention and --lock-wait must be longer than 0")
+	}
+	if f.WebhookURL != "" && f.WebhookSecret == "" {
+		return fmt.Errorf("--webhook-url needs --webhook-secret: deliveries are signed")
 	}
 	return nil
 }
