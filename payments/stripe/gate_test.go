@@ -32,7 +32,7 @@ var officialGate = sync.OnceValues(func() (http.Handler, error) {
 		return nil, err
 	}
 	maps.DeleteFunc(paths, func(path string, _ json.RawMessage) bool { // reading them all takes seconds
-		return !strings.HasPrefix(path, "/v1/payment_intents") && !strings.HasPrefix(path, "/v1/charges")
+		return !strings.HasPrefix(path, "/v1/payment_intents") && !strings.HasPrefix(path, "/v1/charges") && !strings.HasPrefix(path, "/v1/events")
 	})
 	var err error
 	if description["paths"], err = json.Marshal(paths); err != nil {
@@ -144,6 +144,13 @@ func TestEveryRequestPassesTheOfficialGate(t *testing.T) {
 	intents, err := g.IntentsCreated(t.Context(), began.Add(-time.Minute), time.Now().Add(time.Minute))
 	require.NoError(t, err)
 	require.Len(t, intents, cards)
+	page, more, err := g.Events(t.Context(), []string{"payment_intent.created", "charge.failed"}, began.Add(-time.Minute), time.Now().Add(time.Minute), "")
+	require.NoError(t, err)
+	require.True(t, more)
+	rest, more, err := g.Events(t.Context(), []string{"payment_intent.created", "charge.failed"}, began.Add(-time.Minute), time.Now().Add(time.Minute), page[len(page)-1].ID)
+	require.NoError(t, err)
+	require.False(t, more)
+	require.Len(t, append(page, rest...), cards+1)
 
 	require.Empty(t, provider.refused)
 	asked := map[string]int{}
@@ -153,6 +160,7 @@ func TestEveryRequestPassesTheOfficialGate(t *testing.T) {
 	require.Equal(t, map[string]int{
 		"payment_intents.create": cards, "payment_intents.update": 4, "payment_intents.confirm": 4, "payment_intents.cancel": 4, "payment_intents.retrieve": 4,
 		"charges.list": 4, "payment_intents.list": 2,
+		"events.list": 2,
 	}, asked)
 	for _, op := range []domain.Operation{domain.OpCreate, domain.OpUpdate, domain.OpConfirm, domain.OpCancel} {
 		if _, known := suffix(op); known {
