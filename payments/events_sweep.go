@@ -77,14 +77,17 @@ func (p *Payments) sweepPage(ctx context.Context, w *window) (more bool, err err
 // first one is due an interval after the first call: before that call there was nothing to hear of.
 func (p *Payments) claimSweep(ctx context.Context) (window, error) {
 	var w window
-	_, err := p.pool.Exec(ctx, `
-		INSERT INTO provider_events_sweep (swept_to, due_at)
-		VALUES (clock_timestamp() - $1::interval, clock_timestamp() + $2::interval)
-		    ON CONFLICT DO NOTHING`, p.config.SweepLag, p.config.SweepInterval)
-	if err != nil {
-		return w, fmt.Errorf("set up the sweep of events: %w", err)
+	if !p.sweepSetUp.Load() {
+		_, err := p.pool.Exec(ctx, `
+			INSERT INTO provider_events_sweep (swept_to, due_at)
+			VALUES (clock_timestamp() - $1::interval, clock_timestamp() + $2::interval)
+			    ON CONFLICT DO NOTHING`, p.config.SweepLag, p.config.SweepInterval)
+		if err != nil {
+			return w, fmt.Errorf("set up the sweep of events: %w", err)
+		}
+		p.sweepSetUp.Store(true)
 	}
-	err = p.pool.QueryRow(ctx, `
+	err := p.pool.QueryRow(ctx, `
 		UPDATE provider_events_sweep
 		   SET window_from = coalesce(window_from, swept_to - $1::interval),
 		       window_to = coalesce(window_to, greatest(swept_to, clock_timestamp() - $2::interval)),

@@ -2,6 +2,7 @@ package payments
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -53,6 +54,8 @@ type Payments struct {
 	config  Config
 	meter   *Meter
 	logger  *slog.Logger
+
+	sweepSetUp atomic.Bool // the row of the sweep is there
 }
 
 // New makes the protocol's engine.

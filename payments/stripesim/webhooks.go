@@ -117,7 +117,7 @@ func (w *world) announce(e *event) {
 		if w.held = append(w.held, e); len(w.held) > 1 {
 			return // the window is open
 		}
-		w.background(func() {
+		w.background(func(context.Context) {
 			if w.pause(reorderWindow) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
@@ -142,7 +142,7 @@ func (w *world) announce(e *event) {
 // post delivers one event in its own time. The caller holds mu.
 func (w *world) post(e *event) {
 	d := w.opened(e)
-	w.background(func() { w.insist(e, d) })
+	w.background(func(ctx context.Context) { w.insist(ctx, e, d) })
 }
 
 // flush delivers what is held one after the other, each without waiting for the retries of those before. The caller
@@ -157,10 +157,10 @@ func (w *world) flush(newestFirst bool) {
 	for i, e := range held {
 		records[i] = w.opened(e)
 	}
-	w.background(func() {
+	w.background(func(ctx context.Context) {
 		for i, e := range held {
-			if !w.attempt(e, records[i]) {
-				w.background(func() { w.insist(e, records[i]) })
+			if !w.attempt(ctx, e, records[i]) {
+				w.background(func(ctx context.Context) { w.insist(ctx, e, records[i]) })
 			}
 		}
 	})
@@ -174,7 +174,7 @@ func (w *world) opened(e *event) *Delivery {
 
 // insist delivers an event until it is taken, the tries are spent or the simulator ends. The pauses grow, and run on the
 // virtual clock.
-func (w *world) insist(e *event, d *Delivery) {
+func (w *world) insist(ctx context.Context, e *event, d *Delivery) {
 	for {
 		w.mu.Lock()
 		tried := d.Attempts
@@ -182,7 +182,7 @@ func (w *world) insist(e *event, d *Delivery) {
 		if tried > 0 && !w.until(w.cfg.WebhookBackoff<<(2*(tried-1))) {
 			return
 		}
-		if w.attempt(e, d) {
+		if w.attempt(ctx, e, d) {
 			return
 		}
 		w.mu.Lock()
@@ -220,13 +220,13 @@ func (w *world) until(d time.Duration) bool {
 
 // attempt delivers an event once, signed anew, and tells whether it was taken: any answer but a 2xx is a failure, a
 // redirection too.
-func (w *world) attempt(e *event, d *Delivery) bool {
+func (w *world) attempt(ctx context.Context, e *event, d *Delivery) bool {
 	w.mu.Lock()
 	to, body := w.webhooks, encode(e.renderFor(w.webhooks.APIVersion))
 	d.Attempts++
 	d.Status = 0
 	w.mu.Unlock()
-	status := w.send(to, body)
+	status := w.send(ctx, to, body)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	d.Status, d.Done = status, status/100 == 2
@@ -234,10 +234,10 @@ func (w *world) attempt(e *event, d *Delivery) bool {
 }
 
 // send makes the request and returns the status of its answer, or 0.
-func (w *world) send(to Webhooks, body []byte) int {
+func (w *world) send(ctx context.Context, to Webhooks, body []byte) int {
 	w.slots <- struct{}{}
 	defer func() { <-w.slots }()
-	ctx, cancel := context.WithTimeout(w.done, deliveryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, bytes.NewReader(body))
 	if err != nil {

@@ -42,7 +42,7 @@ type world struct {
 	advanced   chan struct{} // closed, and replaced, when the virtual clock moves
 	slots      chan struct{} // one for each delivery under way
 	hooks      *http.Client
-	background func(func())
+	background func(func(ctx context.Context)) // ctx is done
 }
 
 func (s *Simulator) newWorld() *world {
@@ -55,12 +55,12 @@ func (s *Simulator) newWorld() *world {
 		webhooks: Webhooks{
 			Mode: modeAuto, URL: s.cfg.WebhookURL, Secret: s.cfg.WebhookSecret,
 		},
-		advanced:   make(chan struct{}),
-		slots:      make(chan struct{}, deliveriesAtOnce),
-		hooks:      s.hooks,
-		background: s.background,
+		advanced: make(chan struct{}),
+		slots:    make(chan struct{}, deliveriesAtOnce),
+		hooks:    s.hooks,
 	}
 	w.done, w.end = context.WithCancel(s.done)
+	w.background = func(f func(context.Context)) { s.background(func() { f(w.done) }) }
 	return w
 }
 
