@@ -71,6 +71,9 @@ func (s *Server) withDelivery(w http.ResponseWriter, r *http.Request, x *exchang
 			return newProblem(CodeSignatureInvalid, "The body ended before its announced length.")
 		}
 	}
+	if len(body) == 0 { // signed or not, there is no event in it
+		return newProblem(CodeEventUnreadable, "The body is empty.")
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return nil
 }

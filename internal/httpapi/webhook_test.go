@@ -84,6 +84,7 @@ func TestIncident23_RefusalsSayWhy(t *testing.T) {
 	b.deliver(t, delivery, signed(now.Add(-time.Hour), delivery)).refused(t, http.StatusBadRequest, httpapi.CodeSignatureExpired)
 	b.deliver(t, delivery, signed(now.Add(time.Hour), delivery)).refused(t, http.StatusBadRequest, httpapi.CodeSignatureExpired)
 	b.deliver(t, "[]", signed(now, "[]")).refused(t, http.StatusBadRequest, httpapi.CodeEventUnreadable)
+	b.deliver(t, "", signed(now, "")).refused(t, http.StatusBadRequest, httpapi.CodeEventUnreadable)
 	long := strings.Repeat(" ", 512<<10) + delivery
 	b.deliver(t, long, signed(now, long)).refused(t, http.StatusRequestEntityTooLarge, httpapi.CodeBodyTooLarge)
 	b.send(t, http.MethodGet, "/v1/webhooks/stripe", nil).refused(t, http.StatusMethodNotAllowed, httpapi.CodeMethodNotAllowed)
