@@ -146,6 +146,16 @@ func TakesCard(s State) bool {
 	return s.Booking == BookingHeld && s.Payment == PaymentDeclined && s.HasIntent
 }
 
+// Cancel is what a customer's cancellation changes: it ends a held booking, and becomes the reason of one that is ending
+// already, so that money which the fence finds taken goes back. A booking that is over does not move; a confirmed one is
+// not for this function to cancel.
+func Cancel(s State) Move {
+	if s.Booking == BookingEnding && s.Reason != EndCancel && s.Payment != PaymentSucceeded {
+		return Move{Changed: true, Booking: s.Booking, Reason: EndCancel, Payment: s.Payment}
+	}
+	return End(s, EndCancel)
+}
+
 // End begins the end of a held booking. With no intent committed nothing was ever confirmed, and it ends at once;
 // otherwise it is fenced first: the slot stays taken until the provider proves that the intent can take no money.
 // A booking that is not held does not move.

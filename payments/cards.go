@@ -1,10 +1,8 @@
 package payments
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,29 +20,6 @@ type CardLimits struct {
 	PerClient  int // other cards of all bookings of one client within an hour; default 60
 }
 
-// Cards lets a customer pay with another card after a decline. It sends nothing: a worker does.
-type Cards struct {
-	service *bookings.Service
-	waker   Waker
-	limits  CardLimits
-	logger  *slog.Logger
-}
-
-// NewCards makes it.
-func NewCards(service *bookings.Service, waker Waker, limits CardLimits, logger *slog.Logger) *Cards {
-	limits.PerBooking = cmp.Or(limits.PerBooking, 5)
-	limits.PerClient = cmp.Or(limits.PerClient, 60)
-	return &Cards{service: service, waker: waker, limits: limits, logger: logger}
-}
-
-// CardChange asks that a booking be paid with another card.
-type CardChange struct {
-	Client        domain.ClientID
-	Booking       domain.BookingID
-	Key           string // the request's idempotency key
-	PaymentMethod string // the provider's token
-}
-
 // TooManyCardsError says that no other card is taken for now. Nothing was written, and the key is free.
 type TooManyCardsError struct {
 	RetryAfter time.Duration // 0: never for this booking
@@ -57,70 +32,44 @@ func (e *TooManyCardsError) Error() string {
 	return "too many cards were tried lately"
 }
 
-// Change commits another card: from then on the payment waits for its charge again, on the same intent and under the next
-// confirm key. It is decided once for its key (bookings.Service.Once), and answers as that does, in the words of show: the
-// booking as it is then, and whether the card was taken or is not called for. *TooManyCardsError and domain.ErrNotFound,
-// another client's booking included, decide nothing.
-func (c *Cards) Change(
-	ctx context.Context, r CardChange, show func(v View, taken bool) (status int, body []byte, err error),
-) (bookings.Response, error) {
-	location := "/v1/bookings/" + r.Booking.String()
-	answer, err := c.service.Once(ctx, bookings.Keyed{
-		Client: r.Client, Route: location + "/payment", Key: r.Key,
-		Meaning: map[string]string{"payment_method": r.PaymentMethod},
-	}, func(ctx context.Context, tx pgx.Tx) (bookings.Decided, error) {
-		made := bookings.Decided{Booking: r.Booking, Location: location}
-		v, taken, err := c.change(ctx, tx, r)
-		if err != nil {
-			return made, err
-		}
-		made.Status, made.Body, err = show(v, taken)
-		return made, err
-	})
-	if err == nil && !answer.Replayed {
-		c.waker.Wake(domain.EffectCharge)
-	}
-	return answer, err
+// ChangeCard commits another card: from then on the payment waits for its charge again, on the same intent and under the
+// next confirm key. It is done for a held booking whose card was declined, and for no other. It answers as
+// bookings.Service.Once does; *TooManyCardsError and domain.ErrNotFound decide nothing.
+func (k *Desk) ChangeCard(ctx context.Context, a Ask, paymentMethod string, show Show) (bookings.Response, error) {
+	return k.once(ctx, a, "/payment", map[string]string{"payment_method": paymentMethod}, show,
+		func(ctx context.Context, tx pgx.Tx, d dossier) (decided, error) {
+			return k.changeCard(ctx, tx, d, a, paymentMethod)
+		})
 }
 
-func (c *Cards) change(ctx context.Context, tx pgx.Tx, r CardChange) (View, bool, error) {
-	var v View
-	if _, err := bookings.Get(ctx, tx, r.Client, r.Booking); err != nil {
-		return v, false, err
-	}
-	d, err := lock(ctx, tx, r.Booking, domain.EffectID{})
-	if err != nil {
-		return v, false, err
-	}
+func (k *Desk) changeCard(ctx context.Context, tx pgx.Tx, d dossier, a Ask, paymentMethod string) (decided, error) {
 	if !domain.TakesCard(d.state()) || !d.now.Before(d.booking.HoldExpiresAt) {
-		return d.view(), false, nil
+		return decided{}, nil
 	}
-	if err := c.limit(ctx, tx, r, d); err != nil {
-		return v, false, err
+	if err := k.limit(ctx, tx, a, d); err != nil {
+		return decided{}, err
 	}
-	d.payment.Card++
-	d.payment.Status, d.payment.PaymentMethod = domain.PaymentPending, r.PaymentMethod
-	d.payment.DeclineCode, d.payment.FailureCode = "", ""
+	card := d.payment.Card + 1
 	var b pgx.Batch
 	postgres.ExecAnd(&b, "take another card", oneRow, `
 		UPDATE payments
 		   SET card = $3, payment_method = $4, provider_method_id = NULL, status = $5, failure_code = NULL, decline_code = NULL,
 		       version = version + 1, updated_at = clock_timestamp(), watch_at = NULL, watches = 0
 		 WHERE id = $1 AND version = $2`,
-		d.payment.ID, d.payment.Version, d.payment.Card, d.payment.PaymentMethod, d.payment.Status)
+		d.payment.ID, d.payment.Version, card, paymentMethod, domain.PaymentPending)
 	postgres.Exec(&b, "count another card", `INSERT INTO card_changes (payment_id, card, client_id, changed_at) VALUES ($1, $2, $3, clock_timestamp())`,
-		d.payment.ID, d.payment.Card, r.Client)
-	outbox.Append(&b, outbox.NewEffect{BookingID: r.Booking, Kind: domain.EffectCharge})
+		d.payment.ID, card, a.Client)
+	outbox.Append(&b, outbox.NewEffect{BookingID: a.Booking, Kind: domain.EffectCharge})
 	if err := postgres.Send(ctx, tx, &b); err != nil {
-		return v, false, err
+		return decided{}, err
 	}
-	return d.view(), true, nil
+	return decided{done: true, wake: domain.EffectCharge}, nil
 }
 
 // limit refuses what looks like the testing of stolen cards.
-func (c *Cards) limit(ctx context.Context, tx pgx.Tx, r CardChange, d dossier) error {
-	if d.payment.Card >= c.limits.PerBooking {
-		c.logger.WarnContext(ctx, "no more cards are taken for a booking", "booking_id", r.Booking, "cards", d.payment.Card)
+func (k *Desk) limit(ctx context.Context, tx pgx.Tx, a Ask, d dossier) error {
+	if d.payment.Card >= k.limits.PerBooking {
+		k.engine.logger.WarnContext(ctx, "no more cards are taken for a booking", "booking_id", a.Booking, "cards", d.payment.Card)
 		return &TooManyCardsError{}
 	}
 	var tried int
@@ -128,12 +77,12 @@ func (c *Cards) limit(ctx context.Context, tx pgx.Tx, r CardChange, d dossier) e
 	err := tx.QueryRow(ctx, `
 		SELECT count(*), coalesce(min(changed_at) + interval '1 hour' - clock_timestamp(), '0')
 		  FROM card_changes WHERE client_id = $1 AND changed_at > clock_timestamp() - interval '1 hour'`,
-		r.Client).Scan(&tried, &oldest)
+		a.Client).Scan(&tried, &oldest)
 	if err != nil {
 		return fmt.Errorf("count the cards of a client: %w", err)
 	}
-	if tried >= c.limits.PerClient {
-		c.logger.ErrorContext(ctx, "no more cards are taken from a client: it may be testing stolen ones", "client_id", r.Client, "cards_last_hour", tried)
+	if tried >= k.limits.PerClient {
+		k.engine.logger.ErrorContext(ctx, "no more cards are taken from a client: it may be testing stolen ones", "client_id", a.Client, "cards_last_hour", tried)
 		return &TooManyCardsError{RetryAfter: max(oldest, time.Second)}
 	}
 	return nil

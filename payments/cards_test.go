@@ -15,8 +15,8 @@ import (
 )
 
 // cards is the desk where another card is taken.
-func (b *bed) cards(limits payments.CardLimits) *payments.Cards {
-	return payments.NewCards(b.bookings, noWaker{}, limits, slog.New(slog.DiscardHandler))
+func (b *bed) cards(limits payments.CardLimits) *payments.Desk {
+	return payments.NewDesk(b.bookings, noWaker{}, limits, slog.New(slog.DiscardHandler))
 }
 
 // change asks for another card under a key and returns the answer's status.
@@ -27,8 +27,8 @@ func (b *bed) change(id domain.BookingID, key, method string) int {
 	return answer.Status
 }
 
-func (b *bed) changeAnswer(c *payments.Cards, id domain.BookingID, key, method string) (bookings.Response, error) {
-	return c.Change(b.ctx, payments.CardChange{Client: b.client, Booking: id, Key: key, PaymentMethod: method},
+func (b *bed) changeAnswer(c *payments.Desk, id domain.BookingID, key, method string) (bookings.Response, error) {
+	return c.ChangeCard(b.ctx, payments.Ask{Client: b.client, Booking: id, Key: key}, method,
 		func(v payments.View, taken bool) (int, []byte, error) {
 			if taken {
 				return 202, []byte(v.Payment.Status), nil

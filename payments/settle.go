@@ -76,7 +76,7 @@ func (p *Payments) applyChange(b *pgx.Batch, d dossier, m domain.Move, seen *Int
 		       watch_at = clock_timestamp() + $7::interval, watches = 0
 		 WHERE id = $1 AND version = $2`,
 		d.payment.ID, d.payment.Version, m.Payment, failure, decline, received, p.watchAfter(d, m))
-	if m.Event == "" && m.Booking == d.booking.Status {
+	if m.Event == "" && m.Booking == d.booking.Status && m.Reason == d.booking.EndingReason {
 		return nil
 	}
 	booking := bookings.Apply(b, d.booking, m)

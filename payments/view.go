@@ -28,10 +28,6 @@ type PaymentView struct {
 	intent string // the provider's id, for Actions
 }
 
-func (d dossier) view() View {
-	return View{Booking: d.booking, Payment: show(d.payment)}
-}
-
 // Viewer shows payments to their owners. It can send nothing.
 type Viewer struct{ pool *pgxpool.Pool }
 
@@ -44,20 +40,25 @@ func (w *Viewer) View(ctx context.Context, client domain.ClientID, id domain.Boo
 	var v View
 	err := w.asOfOneMoment(ctx, func(tx pgx.Tx) error {
 		var err error
-		if v.Booking, err = bookings.Get(ctx, tx, client, id); err != nil {
-			return err
-		}
-		var row payment
-		var b pgx.Batch
-		readPayment(&b, id, ``, &row)
-		err = postgres.Send(ctx, tx, &b)
-		v.Payment = show(row)
+		v, err = view(ctx, tx, client, id)
 		return err
 	})
 	if err != nil {
 		return View{}, fmt.Errorf("show booking %s: %w", id, err)
 	}
 	return v, nil
+}
+
+func view(ctx context.Context, tx pgx.Tx, client domain.ClientID, id domain.BookingID) (View, error) {
+	booking, err := bookings.Get(ctx, tx, client, id)
+	if err != nil {
+		return View{}, err
+	}
+	var row payment
+	var b pgx.Batch
+	readPayment(&b, id, ``, &row)
+	err = postgres.Send(ctx, tx, &b)
+	return View{Booking: booking, Payment: show(row)}, err
 }
 
 // List reads a client's own bookings, each with its payment, the newest first and as of one moment. See bookings.List.

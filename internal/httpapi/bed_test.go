@@ -49,7 +49,7 @@ func config(db *testdb.DB) httpapi.Config {
 	return httpapi.Config{
 		Clients: clients.New(db.Pool), Bookings: service, Catalogue: service,
 		Inbox:    payments.NewInbox(db.Pool, verifier(), nil),
-		Payments: payments.NewViewer(db.Pool), Cards: payments.NewCards(service, noWaker{}, payments.CardLimits{}, slog.New(slog.DiscardHandler)),
+		Payments: payments.NewViewer(db.Pool), Desk: payments.NewDesk(service, noWaker{}, payments.CardLimits{}, slog.New(slog.DiscardHandler)),
 		Ready: func(ctx context.Context) error {
 			_, err := migrations.Current(ctx, db.Pool)
 			return err

@@ -7,17 +7,10 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"time"
 
 	"holdfast/domain"
-	"holdfast/internal/bookings"
 	"holdfast/payments"
 )
-
-// CardChanger lets a booking be paid with another card, each (client, booking, key) once.
-type CardChanger interface {
-	Change(ctx context.Context, r payments.CardChange, show func(v payments.View, taken bool) (int, []byte, error)) (bookings.Response, error)
-}
 
 type changePaymentInput struct {
 	ID      string `path:"id" doc:"The booking's id."`
@@ -56,9 +49,7 @@ func (s *Server) changePayment(ctx context.Context, x *exchange, in *changePayme
 	if err != nil {
 		return nil, err
 	}
-	decided, err := s.config.Cards.Change(ctx, payments.CardChange{
-		Client: x.principal.ClientID, Booking: id, Key: x.key, PaymentMethod: method,
-	}, showCardChange)
+	decided, err := s.config.Desk.ChangeCard(ctx, x.ask(id), method, showCardChange)
 	var tooMany *payments.TooManyCardsError
 	if errors.As(err, &tooMany) {
 		return nil, tooManyCards(tooMany)
@@ -86,30 +77,4 @@ func tooManyCards(e *payments.TooManyCardsError) *Problem {
 	}
 	return newProblem(CodeTooManyCards, "Too many other cards were tried lately. Send the same request again later.").
 		with("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
-}
-
-// decidedOutput is a stored answer of a keyed request.
-type decidedOutput struct {
-	Status      int
-	ContentType string `header:"Content-Type" hidden:"true"`
-	Location    string `header:"Location" doc:"Where the booking is."`
-	Replayed    string `header:"Idempotency-Replayed" doc:"true if this is the stored answer of an earlier request."`
-	KeyExpires  string `header:"Idempotency-Key-Expires" doc:"Until when this answer is kept and replayed, RFC 3339."`
-	Body        []byte
-}
-
-// decided answers with what was committed, byte for byte, a refusal of the business included.
-func (x *exchange) decided(r bookings.Response) *decidedOutput {
-	out := &decidedOutput{
-		Status: r.Status, ContentType: "application/json", Location: r.Location,
-		KeyExpires: r.KeyExpires.UTC().Format(time.RFC3339), Body: r.Body,
-	}
-	if r.Status >= http.StatusBadRequest {
-		out.ContentType = problemContentType
-		x.problem = codeOf(r.Body)
-	}
-	if r.Replayed {
-		out.Replayed, x.replayed = "true", true
-	}
-	return out
 }

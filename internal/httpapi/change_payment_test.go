@@ -75,7 +75,7 @@ func TestBadCardsAreRefusedAndNothingIsWritten(t *testing.T) {
 	b := setup(t, func(c *httpapi.Config) {
 		service, ok := c.Bookings.(*bookings.Service)
 		require.True(t, ok)
-		c.Cards = payments.NewCards(service, noWaker{}, payments.CardLimits{PerBooking: 1}, slog.New(slog.DiscardHandler))
+		c.Desk = payments.NewDesk(service, noWaker{}, payments.CardLimits{PerBooking: 1}, slog.New(slog.DiscardHandler))
 	})
 	made := b.book(t, "one", b.body())
 	b.decline(t)

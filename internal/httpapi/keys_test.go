@@ -152,8 +152,11 @@ func TestIncident12_KeysBelongToOneRoute(t *testing.T) {
 		changed := b.change(t, booking, "shared", `{"payment_method":"pm_card_mastercard"}`)
 		require.Equal(t, http.StatusAccepted, changed.status, "%s", changed.body)
 		require.Empty(t, changed.header.Get("Idempotency-Replayed"))
+		cancelled := b.cancel(t, booking, "shared")
+		require.Equal(t, http.StatusAccepted, cancelled.status, "%s", cancelled.body)
+		require.Empty(t, cancelled.header.Get("Idempotency-Replayed"))
 	}
-	require.Equal(t, 3, b.count(t, `SELECT count(*) FROM idempotency_keys WHERE key = 'shared'`))
+	require.Equal(t, 5, b.count(t, `SELECT count(*) FROM idempotency_keys WHERE key = 'shared'`))
 
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
@@ -167,7 +170,7 @@ func TestIncident12_KeysBelongToOneRoute(t *testing.T) {
 			}
 		}
 	}
-	require.ElementsMatch(t, []string{"/v1/bookings", "/v1/bookings/{id}/payment"}, keyed, "a new keyed route is to be tried here for real")
+	require.ElementsMatch(t, []string{"/v1/bookings", "/v1/bookings/{id}/payment", "/v1/bookings/{id}/cancel"}, keyed, "a new keyed route is to be tried here for real")
 }
 
 // The order of members, white space and how a text is escaped are no part of what is meant.

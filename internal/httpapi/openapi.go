@@ -131,6 +131,29 @@ func describeChangePayment(gate huma.Middlewares) huma.Operation {
 	return op
 }
 
+func describeCancelBooking(gate huma.Middlewares) huma.Operation {
+	booking := func(says string) *huma.Response {
+		return &huma.Response{Description: says, Content: map[string]*huma.MediaType{"application/json": {Schema: reference("Booking")}}}
+	}
+	op := scoped(huma.Operation{
+		OperationID: "cancel-booking", Method: http.MethodPost, Path: "/v1/bookings/{id}/cancel", Tags: []string{"Bookings"},
+		Summary: "Cancel a booking",
+		Description: "Needs the scope bookings:write and an Idempotency-Key; the body is {}. For a booking that is held: its payment is stopped, and the slot " +
+			"becomes free once the provider has proved that no money was taken. If it was taken at the last moment, the booking is cancelled all the same, and " +
+			"the money goes back. A booking that is over stays as it is.",
+		Parameters:       []*huma.Param{keyParameter()},
+		DefaultStatus:    http.StatusOK,
+		SkipValidateBody: true,
+		Responses: map[string]*huma.Response{
+			"200": booking("The booking is over."),
+			"202": booking("The booking is ending: look at it for what came of it."),
+		},
+	}, CodeMalformedJSON, CodeKeyMissing, CodeKeyMalformed, CodeRequestTimeout, CodeBookingConfirmed, CodeRequestInProgress, CodeKeyExpired,
+		CodeBodyTooLarge, CodeUnsupportedMediaType, CodeValidationFailed, CodeKeyReused, CodeNotFound)
+	op.Middlewares = gate
+	return op
+}
+
 func describeListResources(gate huma.Middlewares) huma.Operation {
 	op := scoped(huma.Operation{
 		OperationID: "list-resources", Method: http.MethodGet, Path: "/v1/resources", Tags: []string{"Resources"},
@@ -271,6 +294,11 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 	body = document.Paths["/v1/bookings/{id}/payment"].Post.RequestBody
 	body.Description = "The other card."
 	body.Content["application/json"].Schema = schemas.Schema(reflect.TypeFor[paymentRequest](), true, "PaymentRequest")
+	body = document.Paths["/v1/bookings/{id}/cancel"].Post.RequestBody
+	body.Description = "Nothing has to be said: {}."
+	answers := document.Paths["/v1/bookings/{id}/cancel"].Post.Responses
+	answers["202"].Headers = answers["200"].Headers // huma gives them to the default alone
+	body.Content["application/json"].Schema = schemas.Schema(reflect.TypeFor[cancelRequest](), true, "CancelRequest")
 
 	text, err := json.Marshal(document)
 	if err != nil {

@@ -18,7 +18,7 @@ type Config struct {
 	Catalogue Catalogue
 	Payments  Viewer
 	Actions   Prompter // nil: no booking is shown with what its customer has to do
-	Cards     CardChanger
+	Desk      Desk
 	Inbox     Inbox // nil: no webhook secret is set, and deliveries are answered 503
 
 	Ready     func(ctx context.Context) error                        // nil: traffic can be taken; the error is logged, not shown

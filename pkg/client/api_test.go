@@ -54,6 +54,19 @@ func TestEveryCall(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, made.Booking, read)
 
+	_, err = c.ChangePayment(t.Context(), "", made.Booking.ID, "pm_card_mastercard")
+	refused(t, err, 409, client.CodePaymentNotDeclined)
+	other := b.wish(0)
+	other.Quantity = 2
+	given, err := c.CreateBooking(t.Context(), "", other)
+	require.NoError(t, err)
+	cancelled, err := c.CancelBooking(t.Context(), "stop", given.Booking.ID)
+	require.NoError(t, err)
+	require.Equal(t, client.Cancelled, cancelled.Booking.Status)
+	again, err = c.CancelBooking(t.Context(), "stop", given.Booking.ID)
+	require.NoError(t, err)
+	require.True(t, again.Replayed)
+
 	wish.Quantity = 3 // two of four places are left
 	_, err = c.CreateBooking(t.Context(), "k-0", wish)
 	refused(t, err, 422, client.CodeKeyReused)

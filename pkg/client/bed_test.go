@@ -40,6 +40,7 @@ func setup(t *testing.T) *bed {
 	service, tokens := bookings.New(db.Pool, noWaker{}, bookings.Config{}), clients.New(db.Pool)
 	api, err := httpapi.New(httpapi.Config{
 		Clients: tokens, Bookings: service, Catalogue: service, Payments: payments.NewViewer(db.Pool),
+		Desk:      payments.NewDesk(service, noWaker{}, payments.CardLimits{}, slog.New(slog.DiscardHandler)),
 		Ready:     func(context.Context) error { return nil },
 		Transient: func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
 	}, slog.New(slog.DiscardHandler))

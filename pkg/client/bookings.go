@@ -108,23 +108,26 @@ type Created struct {
 // idempotency_key_expired there never is a second booking, and the first, if the key made one, is at Location; with
 // every other code nothing was booked and the key is free.
 func (c *Client) CreateBooking(ctx context.Context, key Key, r BookingRequest) (Created, error) {
-	if key == "" {
-		key = NewKey()
-	}
-	if err := key.check(); err != nil {
-		return Created{}, fmt.Errorf("create booking: nothing was sent: %w", err)
-	}
 	body, err := json.Marshal(r)
 	if err != nil {
 		return Created{}, fmt.Errorf("create booking: nothing was sent: %w", err)
 	}
+	return c.decide(ctx, "create booking", key, call{path: "/v1/bookings", body: body, want: http.StatusCreated})
+}
+
+// decide makes a keyed call that is answered with a booking.
+func (c *Client) decide(ctx context.Context, what string, key Key, of call) (Created, error) {
+	if key == "" {
+		key = NewKey()
+	}
+	if err := key.check(); err != nil {
+		return Created{}, fmt.Errorf("%s: nothing was sent: %w", what, err)
+	}
 	made := Created{Key: key}
-	a, err := c.do(ctx, call{
-		method: http.MethodPost, path: "/v1/bookings", key: key, body: body, want: http.StatusCreated,
-		read: read(&made.Booking, isBooking),
-	})
+	of.method, of.key, of.read = http.MethodPost, key, read(&made.Booking, isBooking)
+	a, err := c.do(ctx, of)
 	if err != nil {
-		return Created{}, fmt.Errorf("create booking: %w", err)
+		return Created{}, fmt.Errorf("%s: %w", what, err)
 	}
 	made.Replayed = a.header.Get("Idempotency-Replayed") == "true"
 	made.KeyExpires, _ = time.Parse(time.RFC3339, a.header.Get("Idempotency-Key-Expires")) // zero if a proxy has dropped it
@@ -142,6 +145,26 @@ func (c *Client) GetBooking(ctx context.Context, id string) (Booking, error) {
 		return Booking{}, fmt.Errorf("get booking: %w", err)
 	}
 	return b, nil
+}
+
+// ChangePayment brings another card to a booking whose card was declined, under a key that names this card's try; an empty
+// one is replaced by a new one. The booking that it returns waits for its charge. Of the errors what CreateBooking says
+// holds: on *UnknownError the card may be taken, and the same key asks again. No card is ever charged beside another.
+func (c *Client) ChangePayment(ctx context.Context, key Key, id, paymentMethod string) (Created, error) {
+	body, err := json.Marshal(map[string]string{"payment_method": paymentMethod})
+	if err != nil {
+		return Created{}, fmt.Errorf("change payment: nothing was sent: %w", err)
+	}
+	return c.decide(ctx, "change payment", key, call{path: "/v1/bookings/" + url.PathEscape(id) + "/payment", body: body, want: http.StatusAccepted})
+}
+
+// CancelBooking cancels a booking that is held, under a key. The booking that it returns is over, or ending: then the
+// provider has yet to prove that the money was not taken, and if it was, it goes back. Of the errors what CreateBooking
+// says holds; booking_confirmed says that the booking is paid, and stays.
+func (c *Client) CancelBooking(ctx context.Context, key Key, id string) (Created, error) {
+	return c.decide(ctx, "cancel booking", key, call{
+		path: "/v1/bookings/" + url.PathEscape(id) + "/cancel", body: []byte(`{}`), want: http.StatusOK, orWant: http.StatusAccepted,
+	})
 }
 
 func isBooking(b *Booking) bool { return b.ID != "" && b.Status != "" }

@@ -13,16 +13,18 @@ type Code string
 
 // The codes that a program commonly tells apart.
 const (
-	CodeSlotUnavailable   Code = "slot_unavailable"        // refused, and the key is spent: trying again is a new intention
-	CodePriceChanged      Code = "price_changed"           // refused, and the key is spent: show the new price, and use a new key
-	CodeRequestInProgress Code = "request_in_progress"     // sent again by the Client itself
-	CodeKeyExpired        Code = "idempotency_key_expired" // the key was used long ago; Location is its booking, if it made one
-	CodeKeyReused         Code = "idempotency_key_reused"  // the key belongs to another request: a fault of the caller's
-	CodeValidationFailed  Code = "validation_failed"       // Faults say what is wrong
-	CodeResourceNotFound  Code = "resource_not_found"
-	CodeNotFound          Code = "not_found"
-	CodeUnauthenticated   Code = "unauthenticated"
-	CodeForbidden         Code = "forbidden"
+	CodeSlotUnavailable    Code = "slot_unavailable"        // refused, and the key is spent: trying again is a new intention
+	CodePriceChanged       Code = "price_changed"           // refused, and the key is spent: show the new price, and use a new key
+	CodePaymentNotDeclined Code = "payment_not_declined"    // no other card is called for, and the key is spent: look at the booking
+	CodeBookingConfirmed   Code = "booking_confirmed"       // not cancelled, and the key is spent
+	CodeRequestInProgress  Code = "request_in_progress"     // sent again by the Client itself
+	CodeKeyExpired         Code = "idempotency_key_expired" // the key was used long ago; Location is its booking, if it made one
+	CodeKeyReused          Code = "idempotency_key_reused"  // the key belongs to another request: a fault of the caller's
+	CodeValidationFailed   Code = "validation_failed"       // Faults say what is wrong
+	CodeResourceNotFound   Code = "resource_not_found"
+	CodeNotFound           Code = "not_found"
+	CodeUnauthenticated    Code = "unauthenticated"
+	CodeForbidden          Code = "forbidden"
 )
 
 // Problem is a refusal by the API (RFC 9457). It speaks of the send that it answers, and the Client returns it alone only
@@ -61,7 +63,7 @@ func (p *Problem) Error() string {
 // decidesTheKey says that the problem is what the key itself stands for, whatever became of earlier sends.
 func (p *Problem) decidesTheKey() bool {
 	switch p.Code { //nolint:exhaustive // the others say nothing about the key
-	case CodeSlotUnavailable, CodePriceChanged, CodeKeyExpired, CodeKeyReused:
+	case CodeSlotUnavailable, CodePriceChanged, CodePaymentNotDeclined, CodeBookingConfirmed, CodeKeyExpired, CodeKeyReused:
 		return true
 	default:
 		return false

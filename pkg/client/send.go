@@ -22,6 +22,7 @@ type call struct {
 	key          Key    // of a call that changes something; empty for a read
 	body         []byte
 	want         int                     // the status of success
+	orWant       int                     // another one, or 0
 	read         func(body []byte) error // takes the body of a success; an error says that it is none
 }
 
@@ -114,9 +115,9 @@ func (c *Client) try(ctx context.Context, call call) (answer, error) {
 		return a, fmt.Errorf("the answer was cut: %w", err)
 	case len(a.body) > maxAnswer:
 		return a, errTooLong
-	case a.status != call.want && a.status >= http.StatusMultipleChoices:
+	case a.status >= http.StatusMultipleChoices && a.status != call.want:
 		return a, readRefusal(a)
-	case a.status != call.want:
+	case a.status != call.want && a.status != call.orWant:
 		return a, fmt.Errorf("status %d is no answer of the API's", a.status)
 	}
 	if err := call.read(a.body); err != nil {
