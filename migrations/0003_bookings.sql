@@ -110,6 +110,8 @@ CREATE TABLE bookings (
 );
 -- Holds that have ended are swept by this, not scheduled one by one.
 CREATE INDEX bookings_held_hold_expires_at_idx ON bookings (hold_expires_at) WHERE status = 'held';
+-- How many are ending, and since when: an alarm's question, asked at every scrape.
+CREATE INDEX bookings_ending_updated_at_idx ON bookings (updated_at) WHERE status = 'ending';
 CREATE INDEX bookings_client_id_id_idx ON bookings (client_id, id);
 
 CREATE TABLE allocations (

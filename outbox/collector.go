@@ -15,6 +15,16 @@ import (
 
 const scrapeTimeout = 2 * time.Second
 
+// NewDeliveryHistogram makes the histogram of how long events took from their commit to the stream's acknowledgement, by
+// the database's clock. Each worker tells of the events that it delivered itself: sum over processes.
+func NewDeliveryHistogram() prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "holdfast_outbox_event_delivery_seconds",
+		Help:    "Time from an event's commit to the stream's acknowledgement as recorded, in seconds, of the events that this process delivered.",
+		Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200},
+	})
+}
+
 // Collector shows Prometheus what is unfinished. Every process that has one reads the same table and shows the same
 // numbers: take the maximum over processes, not the sum.
 type Collector struct {
@@ -33,7 +43,7 @@ func NewCollector(pool *pgxpool.Pool, logger *slog.Logger) *Collector {
 		effects: prometheus.NewDesc("holdfast_outbox_effects",
 			"Effects that are not finished, in the whole system, by kind and status (pending, in_doubt, parked).", labels, nil),
 		oldest: prometheus.NewDesc("holdfast_outbox_oldest_effect_age_seconds",
-			"Age of the oldest effect that is not finished, in the whole system, by kind and status; 0 if there is none.", labels, nil),
+			"Age of the oldest effect that is not finished, in seconds, in the whole system, by kind and status; 0 if there is none.", labels, nil),
 		success: prometheus.NewDesc("holdfast_outbox_scrape_success",
 			"Whether the outbox could be read for this scrape: 1, or 0 and the other holdfast_outbox metrics are missing.", nil, nil),
 	}
@@ -82,12 +92,7 @@ type backlogItem struct {
 
 // readBacklog counts what is unfinished, which has an index of its own and is little unless something is wrong.
 func readBacklog(ctx context.Context, q postgres.Querier) (map[backlogKey]backlogItem, error) {
-	rows, err := q.Query(ctx, `
-		SELECT kind, status, count(*) AS count,
-		       greatest(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::float8 AS oldest
-		  FROM outbox
-		 WHERE status IN ('pending', 'in_doubt', 'parked')
-		 GROUP BY kind, status`)
+	rows, err := q.Query(ctx, countBacklog)
 	if err != nil {
 		return nil, err
 	}
@@ -98,3 +103,10 @@ func readBacklog(ctx context.Context, q postgres.Querier) (map[backlogKey]backlo
 	}
 	return backlog, err
 }
+
+const countBacklog = `
+	SELECT kind, status, count(*) AS count,
+	       greatest(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::float8 AS oldest
+	  FROM outbox
+	 WHERE status IN ('pending', 'in_doubt', 'parked')
+	 GROUP BY kind, status`

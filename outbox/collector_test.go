@@ -1,6 +1,8 @@
 package outbox
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -8,7 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/domain"
 	"holdfast/internal/telemetry"
+	"holdfast/internal/testdb"
 )
 
 // TestMetricsTellTheBacklog (G5): what alarms look at, by kind and status, with zeros where there is nothing.
@@ -50,6 +54,49 @@ func TestMetricsWithoutADatabase(t *testing.T) {
 	require.Zero(t, got["holdfast_outbox_scrape_success"])
 	require.NotContains(t, got, "holdfast_outbox_effects charge pending")
 	require.Contains(t, got, "go_goroutines")
+}
+
+// A scrape must cost the same after a year as on the first day: the finished rows are not read.
+func TestMetricsReadNoFinishedRows(t *testing.T) {
+	t.Parallel()
+	db := testdb.New(t)
+	b := &testBundle{pool: db.Pool, logger: slog.New(slog.DiscardHandler)}
+	made := b.book(t)
+	b.exec(t, `INSERT INTO outbox (id, booking_id, kind, status, due_at, created_at, finished_at)
+		SELECT gen_random_uuid(), $1, 'charge', 'done', now(), now(), now() FROM generate_series(1, 3000)`, made.booking)
+	b.exec(t, `ANALYZE outbox`)
+	db.RequireIndexed(t, countBacklog)
+}
+
+// Expected: each event that the stream has acknowledged counts once, with its age when that was recorded.
+func TestMetricsTellHowLongEventsTook(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := b.book(t)
+	b.exec(t, `UPDATE outbox SET created_at = now() - interval '100 seconds' WHERE id = $1`, made.held)
+	delivery := NewDeliveryHistogram()
+	drain := NewDrain(b.pool, acknowledging{}, DrainConfig{Delivery: delivery}, b.logger)
+	for range 2 {
+		_, err := drain.Work(t.Context(), Job{Effect: made.held, Kind: domain.EffectPublish})
+		require.NoError(t, err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(delivery)
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	h := families[0].GetMetric()[0].GetHistogram()
+	require.EqualValues(t, 1, h.GetSampleCount())
+	require.InDelta(t, 100, h.GetSampleSum(), 30)
+}
+
+// acknowledging is a stream that takes everything.
+type acknowledging struct{}
+
+func (acknowledging) Publish(context.Context, Message) (Ack, error) {
+	return Ack{Stream: "BOOKINGS", Sequence: 1}, nil
 }
 
 // gather reads gauges by name and label values.

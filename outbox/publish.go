@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"holdfast/domain"
 	"holdfast/internal/postgres"
@@ -40,6 +40,8 @@ type DrainConfig struct {
 	FirstBackoff time.Duration // after the first trouble with the broker; it doubles; default 1 s
 	MaxBackoff   time.Duration // default 30 s
 	PausedFor    time.Duration // how often a paused job looks again; default 5 s
+
+	Delivery prometheus.Observer // is told how long each event took until it was acknowledged, in seconds; default: nobody
 }
 
 // Drain publishes events. Its Work is the handler of publish effects: the job of any event publishes all that its
@@ -66,6 +68,9 @@ func NewDrain(pool *pgxpool.Pool, publisher Publisher, cfg DrainConfig, logger *
 	cfg.FirstBackoff = cmp.Or(cfg.FirstBackoff, time.Second)
 	cfg.MaxBackoff = cmp.Or(cfg.MaxBackoff, 30*time.Second)
 	cfg.PausedFor = cmp.Or(cfg.PausedFor, 5*time.Second)
+	if cfg.Delivery == nil {
+		cfg.Delivery = prometheus.ObserverFunc(func(float64) {})
+	}
 	return &Drain{pool: pool, publisher: publisher, cfg: cfg, logger: logger}
 }
 
@@ -96,13 +101,14 @@ func (d *Drain) Work(ctx context.Context, job Job) (Verdict, error) {
 // Events that were committed since have jobs of their own.
 func (d *Drain) publishAll(ctx context.Context, job Job, events []Effect) (v Verdict, again bool, err error) {
 	var b pgx.Batch
+	var acks []*delivered
 	for _, e := range events {
 		if e.Status == domain.EffectParked {
 			break // a person's turn; the replay of it brings a new job
 		}
 		ack, err := d.publish(ctx, e)
 		if err == nil {
-			recordAck(&b, e.ID, ack, &again)
+			acks = append(acks, recordAck(&b, e.ID, ack))
 			continue
 		}
 		switch {
@@ -123,6 +129,13 @@ func (d *Drain) publishAll(ctx context.Context, job Job, events []Effect) (v Ver
 	defer cancel()
 	if err := errors.Join(postgres.Send(within, d.pool, &b), ctx.Err()); err != nil {
 		return Verdict{}, false, err
+	}
+	for _, ack := range acks {
+		if !ack.Recorded {
+			again = true
+			continue
+		}
+		d.cfg.Delivery.Observe(ack.Seconds)
 	}
 	return v, again && v.After == 0, nil
 }
@@ -157,16 +170,22 @@ func (d *Drain) unfinished(ctx context.Context, id domain.EffectID) (events []Ef
 	return events, paused, err
 }
 
-// recordAck queues that the stream's acknowledgement finishes an event. It sets missed if the event was not pending any
-// more.
-func recordAck(b *pgx.Batch, id domain.EffectID, ack Ack, missed *bool) {
-	postgres.ExecAnd(b, "record the acknowledgement of an event", func(tag pgconn.CommandTag) error {
-		*missed = *missed || tag.RowsAffected() != 1
-		return nil
-	}, `
+// delivered is what recording an acknowledgement has shown. Its zero value: the event was not pending any more.
+type delivered struct {
+	Recorded bool
+	Seconds  float64 // from the event's commit until now
+}
+
+// recordAck queues that the stream's acknowledgement finishes an event. What it returns is whole once the batch has been
+// sent.
+func recordAck(b *pgx.Batch, id domain.EffectID, ack Ack) *delivered {
+	var d delivered
+	postgres.One(b, "record the acknowledgement of an event", func(row delivered) { d = row }, `
 		UPDATE outbox
 		   SET status = 'done', attempts = attempts + 1, last_error = NULL, finished_at = clock_timestamp(),
 		       stream = $2, stream_sequence = $3, duplicate = $4
-		 WHERE id = $1 AND status IN ('pending', 'in_doubt')`,
+		 WHERE id = $1 AND status IN ('pending', 'in_doubt')
+		RETURNING true AS recorded, greatest(extract(epoch FROM finished_at - created_at), 0)::float8 AS seconds`,
 		id, ack.Stream, int64(ack.Sequence), ack.Duplicate) //nolint:gosec // a stream has fewer than 2^63 messages
+	return &d
 }

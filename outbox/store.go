@@ -54,6 +54,10 @@ func AppendEvent(b *pgx.Batch, booking domain.BookingID, seq int64, typ domain.E
 	return nil
 }
 
+// UnfinishedMoney selects the bookings that have an unfinished charge or cancel effect: those for which something may
+// still be sent to the provider. It is a subquery for the owner of other tables, and has an index.
+const UnfinishedMoney = `SELECT booking_id FROM outbox WHERE status IN ('pending', 'in_doubt', 'parked') AND kind IN ('charge', 'cancel')`
+
 const (
 	selectEffect = `SELECT ` + effectColumns + ` FROM outbox o WHERE o.id = $1`
 	lockEffect   = selectEffect + ` FOR UPDATE`

@@ -71,6 +71,7 @@ func (p *Payments) transmit(ctx context.Context, s send) Outcome {
 		return Outcome{Class: NotExecuted, Detail: "not sent: the key is past its horizon"}
 	}
 	out := p.gateway.Send(ctx, s.call)
+	p.config.Sends.WithLabelValues(string(s.call.Operation), out.Class.String()).Inc()
 	level := slog.LevelInfo
 	if out.Class == KeyMismatch {
 		level = slog.LevelError // a bug of ours, or somebody else's requests under our keys

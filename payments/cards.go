@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"holdfast/domain"
 	"holdfast/internal/bookings"
@@ -18,6 +19,8 @@ import (
 type CardLimits struct {
 	PerBooking int // cards of one booking, the first included; default 5
 	PerClient  int // other cards of all bookings of one client within an hour; default 60
+
+	Refusals *prometheus.CounterVec // counts what is refused for them ([NewCardRefusalCounter]); default: one that nobody sees
 }
 
 // TooManyCardsError says that no other card is taken for now. Nothing was written, and the key is free.
@@ -70,6 +73,7 @@ func (k *Desk) changeCard(ctx context.Context, tx pgx.Tx, d dossier, a Ask, paym
 func (k *Desk) limit(ctx context.Context, tx pgx.Tx, a Ask, d dossier) error {
 	if d.payment.Card >= k.limits.PerBooking {
 		k.engine.logger.WarnContext(ctx, "no more cards are taken for a booking", "booking_id", a.Booking, "cards", d.payment.Card)
+		k.limits.Refusals.WithLabelValues(limitBooking).Inc()
 		return &TooManyCardsError{}
 	}
 	var tried int
@@ -83,6 +87,7 @@ func (k *Desk) limit(ctx context.Context, tx pgx.Tx, a Ask, d dossier) error {
 	}
 	if tried >= k.limits.PerClient {
 		k.engine.logger.ErrorContext(ctx, "no more cards are taken from a client: it may be testing stolen ones", "client_id", a.Client, "cards_last_hour", tried)
+		k.limits.Refusals.WithLabelValues(limitClient).Inc()
 		return &TooManyCardsError{RetryAfter: max(oldest, time.Second)}
 	}
 	return nil

@@ -23,6 +23,9 @@ type Desk struct {
 func NewDesk(service *bookings.Service, waker Waker, limits CardLimits, logger *slog.Logger) *Desk {
 	limits.PerBooking = cmp.Or(limits.PerBooking, 5)
 	limits.PerClient = cmp.Or(limits.PerClient, 60)
+	if limits.Refusals == nil {
+		limits.Refusals = NewCardRefusalCounter()
+	}
 	return &Desk{service: service, engine: New(nil, nil, waker, Config{}, logger), limits: limits}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"holdfast/domain"
 )
@@ -44,6 +45,8 @@ type Config struct {
 	SweepOverlap time.Duration
 	// Meter counts what becomes of events. Default: one that nobody reads.
 	Meter *Meter
+	// Sends counts the sends that were made ([NewSendCounter]). Default: one that nobody sees.
+	Sends *prometheus.CounterVec
 }
 
 // Payments runs the charge protocol.
@@ -71,6 +74,9 @@ func New(pool *pgxpool.Pool, gateway Gateway, waker Waker, config Config, logger
 	setDefault(&config.SweepInterval, 5*time.Minute)
 	setDefault(&config.SweepLag, time.Minute)
 	setDefault(&config.SweepOverlap, 10*time.Minute)
+	if config.Sends == nil {
+		config.Sends = NewSendCounter()
+	}
 	return &Payments{pool: pool, gateway: gateway, waker: waker, config: config, meter: config.Meter.orNew(), logger: logger}
 }
 

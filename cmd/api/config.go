@@ -58,8 +58,8 @@ func (s *serving) configure(getenv func(string) string, p *cli.Problems) {
 	}
 }
 
-func (s *serving) cards() payments.CardLimits {
-	return payments.CardLimits{PerBooking: s.MaxCards, PerClient: s.MaxCardsPerHour}
+func (s *serving) cards(m *metrics) payments.CardLimits {
+	return payments.CardLimits{PerBooking: s.MaxCards, PerClient: s.MaxCardsPerHour, Refusals: m.cardRefusals}
 }
 
 func (s *serving) bookings() bookings.Config {

@@ -7,17 +7,25 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"holdfast/payments"
 )
 
 // metrics is what the API measures of itself.
-type metrics struct{ requests *prometheus.HistogramVec }
+type metrics struct {
+	requests     *prometheus.HistogramVec
+	cardRefusals *prometheus.CounterVec
+}
 
 func newMetrics(registry *prometheus.Registry, pool *pgxpool.Pool) *metrics {
-	m := &metrics{requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "holdfast_http_request_duration_seconds", Help: "How long requests took, by route template and status.",
-		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-	}, []string{"route", "status"})}
-	registry.MustRegister(m.requests)
+	m := &metrics{
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "holdfast_http_request_duration_seconds", Help: "How long requests took, in seconds, by route template and status.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, []string{"route", "status"}),
+		cardRefusals: payments.NewCardRefusalCounter(),
+	}
+	registry.MustRegister(m.requests, m.cardRefusals)
 	for name, gauge := range map[string]struct {
 		help string
 		of   func(*pgxpool.Stat) float64
@@ -34,7 +42,7 @@ func newMetrics(registry *prometheus.Registry, pool *pgxpool.Pool) *metrics {
 		of   func(*pgxpool.Stat) float64
 	}{
 		"holdfast_db_acquire_waits_total":        {"Requests that had to wait for a connection.", func(s *pgxpool.Stat) float64 { return float64(s.EmptyAcquireCount()) }},
-		"holdfast_db_acquire_wait_seconds_total": {"How long they waited.", func(s *pgxpool.Stat) float64 { return s.EmptyAcquireWaitTime().Seconds() }},
+		"holdfast_db_acquire_wait_seconds_total": {"How long they waited, in seconds, all together.", func(s *pgxpool.Stat) float64 { return s.EmptyAcquireWaitTime().Seconds() }},
 	} {
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: counter.help},
 			func() float64 { return counter.of(pool.Stat()) }))

@@ -113,7 +113,7 @@ func (c *serveCommand) build(
 	return httpapi.New(httpapi.Config{
 		Clients: clients.New(pool), Bookings: service, Catalogue: service,
 		Inbox:    inbox,
-		Payments: payments.NewViewer(pool), Actions: actions, Desk: payments.NewDesk(service, waker, c.Serving.cards(), logger),
+		Payments: payments.NewViewer(pool), Actions: actions, Desk: payments.NewDesk(service, waker, c.Serving.cards(m), logger),
 		Ready:          func(ctx context.Context) error { return schemaReady(ctx, pool, version) },
 		Transient:      func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
 		Observe:        m.observe,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"holdfast/internal/cli"
 	"holdfast/outbox"
@@ -53,6 +54,7 @@ type parts struct {
 	waker   *outbox.Waker
 	gateway *stripe.Gateway
 	meter   *payments.Meter
+	sends   *prometheus.CounterVec
 	logger  *slog.Logger
 }
 
@@ -73,7 +75,7 @@ func (c *settings) open(ctx context.Context, application string, logger *slog.Lo
 		pool.Close()
 		return nil, c.Database.Explain(err)
 	}
-	return &parts{pool: pool, waker: outbox.NewWaker(pool, logger), gateway: gateway, meter: payments.NewMeter(), logger: logger}, nil
+	return &parts{pool: pool, waker: outbox.NewWaker(pool, logger), gateway: gateway, meter: payments.NewMeter(), sends: payments.NewSendCounter(), logger: logger}, nil
 }
 
 func (p *parts) close() {
@@ -89,7 +91,7 @@ func (c *settings) reconciler(p *parts, gateway payments.Gateway, sweep outbox.S
 		Lease:         step + 10*time.Second,
 		EventInterval: c.Events.Interval, EventKeep: c.Events.Keep,
 		SweepInterval: c.Events.SweepInterval, SweepLag: c.Events.SweepLag, SweepOverlap: c.Events.SweepOverlap,
-		Meter: p.meter,
+		Meter: p.meter, Sends: p.sends,
 	}, p.logger)
 	sweep.DeadAfter = c.Liveness.WorkerDeadAfter
 	sweeper := outbox.NewSweeper(p.pool, sweep)

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"holdfast/domain"
 	"holdfast/internal/cli"
@@ -79,13 +78,19 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 		return err
 	}
 	checkStream(ctx, stream, logger)
+	registry := telemetry.NewRegistry()
+	sends, delivery := payments.NewSendCounter(), outbox.NewDeliveryHistogram()
+	registry.MustRegister(sends, delivery, outbox.NewCollector(pool, logger),
+		payments.NewOverdueCollector(pool, c.Protocol.Sending.ProviderKeyHorizon, logger))
 	waker := outbox.NewWaker(jobs, logger)
 	defer waker.Close()
 	engine := payments.New(pool, gateway, waker, payments.Config{
 		Horizon: c.Protocol.Sending.ProviderKeyHorizon, MaxSends: c.Protocol.MaxSends, Backoff: c.Protocol.Sending.SendBackoff,
+		Sends: sends,
 	}, logger)
 	drain := outbox.NewDrain(jobs, stream, outbox.DrainConfig{
 		Timeout: c.Publish.PublishTimeout, FirstBackoff: c.Publish.PublishBackoff, MaxBackoff: c.Publish.PublishMaxBackoff,
+		Delivery: delivery,
 	}, logger)
 	workers, err := outbox.NewWorkers(jobs, outbox.WorkersConfig{
 		MaxWorkers: c.Jobs.MaxWorkers, FetchPollInterval: c.Jobs.PollEvery, JobTimeout: c.Jobs.JobTimeout, RescueAfter: c.Jobs.RescueAfter,
@@ -96,17 +101,15 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 	if err != nil {
 		return err
 	}
-	return c.work(ctx, pool, workers, logger)
+	return c.work(ctx, workers, telemetry.Handler(registry, telemetry.DatabaseReady(pool)), logger)
 }
 
 // work starts the workers, then says that it is ready, and stops in order.
-func (c *runCommand) work(ctx context.Context, pool *pgxpool.Pool, workers *outbox.Workers, logger *slog.Logger) error {
+func (c *runCommand) work(ctx context.Context, workers *outbox.Workers, metrics http.Handler, logger *slog.Logger) error {
 	if err := workers.Start(ctx); err != nil {
 		return c.Database.Explain(fmt.Errorf("start the workers: %w", err))
 	}
-	registry := telemetry.NewRegistry()
-	registry.MustRegister(outbox.NewCollector(pool, logger))
-	stopMetrics, err := telemetry.Serve(ctx, c.Service.MetricsAddr, telemetry.Handler(registry, telemetry.DatabaseReady(pool)), logger)
+	stopMetrics, err := telemetry.Serve(ctx, c.Service.MetricsAddr, metrics, logger)
 	if err != nil {
 		return &cli.ExitError{Code: cli.ExitUsage, Err: errors.Join(err, workers.Stop(ctx))}
 	}
