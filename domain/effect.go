@@ -43,6 +43,10 @@ type (
 	CancelArgs struct {
 		EffectID EffectID `json:"effect_id"`
 	}
+	// RefundArgs carries a refund effect.
+	RefundArgs struct {
+		EffectID EffectID `json:"effect_id"`
+	}
 	// PublishArgs carries an event.
 	PublishArgs struct {
 		EffectID EffectID `json:"effect_id"`
@@ -54,6 +58,9 @@ func (ChargeArgs) Kind() string { return string(EffectCharge) }
 
 // Kind names the job for River.
 func (CancelArgs) Kind() string { return string(EffectCancel) }
+
+// Kind names the job for River.
+func (RefundArgs) Kind() string { return string(EffectRefund) }
 
 // Kind names the job for River.
 func (PublishArgs) Kind() string { return string(EffectPublish) }

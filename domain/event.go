@@ -14,6 +14,8 @@ const (
 	EventExpired         EventType = "expired"
 	EventCancelled       EventType = "cancelled"
 	EventFailed          EventType = "failed"
+	EventRefunded        EventType = "refunded"      // the provider says that the money went back
+	EventRefundFailed    EventType = "refund_failed" // the provider says that it did not, and a person must see to it
 )
 
 // EventData is what every event tells of its booking, as it stood when the event was committed. It holds no personal
@@ -31,6 +33,15 @@ type EventData struct {
 	Quantity      int           `json:"quantity"`
 	Total         Money         `json:"total"`
 	HoldExpiresAt Instant       `json:"hold_expires_at"`
+	Refund        *RefundData   `json:"refund,omitempty"` // of refunded and refund_failed alone
+}
+
+// RefundData is what an event tells of a refund.
+type RefundData struct {
+	RefundID    RefundID `json:"refund_id"`
+	Amount      Money    `json:"amount"`
+	Reason      string   `json:"reason"`                 // late_success
+	FailureCode string   `json:"failure_code,omitempty"` // the provider's, of refund_failed
 }
 
 // Instant is a moment as it leaves the system: RFC 3339, UTC, always microseconds, so that equal instants are equal

@@ -13,6 +13,8 @@ type (
 	BookingID struct{ uuid.UUID }
 	// PaymentID identifies the one payment of a booking; provider keys derive from it.
 	PaymentID struct{ uuid.UUID }
+	// RefundID identifies a refund; its provider keys derive from it.
+	RefundID struct{ uuid.UUID }
 	// EffectID identifies an outbox row. For an event it is the event's id, too.
 	EffectID struct{ uuid.UUID }
 	// ResourceID identifies something that can be booked.

@@ -43,6 +43,7 @@ const (
 	OpUpdate  Operation = "update"
 	OpConfirm Operation = "confirm"
 	OpCancel  Operation = "cancel"
+	OpRefund  Operation = "refund"
 )
 
 // ProviderKey derives the provider's idempotency key of a send from durable identity alone. It never depends on an
@@ -50,4 +51,9 @@ const (
 // intention.
 func ProviderKey(payment PaymentID, op Operation, ordinal int) string {
 	return fmt.Sprintf("hf:%s:%s:%d", payment, op, ordinal)
+}
+
+// RefundKey is ProviderKey for a refund, whose durable identity is its own.
+func RefundKey(refund RefundID, ordinal int) string {
+	return fmt.Sprintf("hf:%s:%s:%d", refund, OpRefund, ordinal)
 }

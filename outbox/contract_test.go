@@ -97,7 +97,7 @@ func TestGoldenJobArgumentsKeepTheirShape(t *testing.T) {
 	id, err := domain.ParseID[domain.EffectID]("0190b7a0-0000-7000-8000-000000000001")
 	require.NoError(t, err)
 	for _, args := range []river.JobArgs{
-		domain.ChargeArgs{EffectID: id}, domain.CancelArgs{EffectID: id}, domain.PublishArgs{EffectID: id},
+		domain.ChargeArgs{EffectID: id}, domain.CancelArgs{EffectID: id}, domain.RefundArgs{EffectID: id}, domain.PublishArgs{EffectID: id},
 	} {
 		text, err := json.Marshal(args)
 		require.NoError(t, err)

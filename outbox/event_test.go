@@ -17,7 +17,7 @@ import (
 func eventTypes() []domain.EventType {
 	return []domain.EventType{
 		domain.EventHeld, domain.EventActionRequired, domain.EventPaymentDeclined, domain.EventConfirmed,
-		domain.EventExpired, domain.EventCancelled, domain.EventFailed,
+		domain.EventExpired, domain.EventCancelled, domain.EventFailed, domain.EventRefunded, domain.EventRefundFailed,
 	}
 }
 
@@ -79,6 +79,15 @@ func storedEvent(t *testing.T, tx pgx.Tx, seq int64, typ domain.EventType) Effec
 	}
 	if typ == domain.EventPaymentDeclined {
 		data.DeclineCode = "insufficient_funds"
+	}
+	if typ == domain.EventRefunded || typ == domain.EventRefundFailed {
+		refund, err := domain.ParseID[domain.RefundID](fixed("5"))
+		require.NoError(t, err)
+		data.Status, data.PaymentStatus = domain.BookingExpired, domain.PaymentSucceeded
+		data.Refund = &domain.RefundData{RefundID: refund, Amount: data.Total, Reason: "late_success"}
+		if typ == domain.EventRefundFailed {
+			data.Refund.FailureCode = "charge_disputed"
+		}
 	}
 	require.NoError(t, write(t.Context(), tx, func(q *pgx.Batch) error { return AppendEvent(q, made.booking, seq+1, typ, data) }))
 	var id domain.EffectID

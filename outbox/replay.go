@@ -118,7 +118,7 @@ func Replay(
 
 // replayable tells what replaying an effect means, or why it is refused.
 func replayable(e Effect) (ReplayAction, error) {
-	if !e.Status.Finished() && (e.Kind == domain.EffectRefund || e.Kind == domain.EffectRefresh) {
+	if !e.Status.Finished() && e.Kind == domain.EffectRefresh {
 		// A job of this kind would wait for ever, and hide from the list what a person has to do.
 		return "", &RefusedError{Reason: fmt.Sprintf("no worker carries out a %s; a person does: %s", e.Kind, e.LastError)}
 	}

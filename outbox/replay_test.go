@@ -119,24 +119,25 @@ func TestReplayNeedsAReasonAndAnEffect(t *testing.T) {
 	require.Zero(t, b.count(t, `SELECT count(*) FROM operator_actions`))
 }
 
-// TestReplayRefusesWhatNoWorkerCarriesOut (G7): a refund that is a person's to make must not turn into a job that waits
+// TestReplayRefusesWhatNoWorkerCarriesOut (G7): what is a person's to make must not turn into a job that waits
 // for ever and leaves the list of what is stuck.
 func TestReplayRefusesWhatNoWorkerCarriesOut(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	made := b.book(t)
-	require.NoError(t, write(t.Context(), b.pool, func(q *pgx.Batch) error {
-		AppendParked(q, made.booking, domain.EffectRefund, "refund it in full")
-		return nil
-	}))
-	page, err := List(t.Context(), b.pool, Filter{Stuck: true, Kind: domain.EffectRefund})
+	_, err := b.pool.Exec(t.Context(), `
+		INSERT INTO outbox (id, booking_id, kind, status, last_error, due_at, created_at)
+		VALUES ($1, $2, 'refresh', 'parked', 'look at it', clock_timestamp(), clock_timestamp())`,
+		domain.NewID[domain.EffectID](), made.booking)
+	require.NoError(t, err)
+	page, err := List(t.Context(), b.pool, Filter{Stuck: true, Kind: domain.EffectRefresh})
 	require.NoError(t, err)
 	require.Len(t, page.Rows, 1)
-	require.Equal(t, "parked, needs a person: refund it in full", page.Rows[0].Reason)
+	require.Equal(t, "parked, needs a person: look at it", page.Rows[0].Reason)
 	var refused *RefusedError
 	_, err = Replay(t.Context(), b.pool, page.Rows[0].ID, "ada", "please")
 	require.ErrorAs(t, err, &refused)
-	require.Contains(t, refused.Reason, "refund it in full")
+	require.Contains(t, refused.Reason, "look at it")
 	b.young(t)
 	require.Zero(t, b.sweep(t))
 }

@@ -31,14 +31,6 @@ func Append(b *pgx.Batch, e NewEffect) domain.EffectID {
 	return id
 }
 
-// AppendParked queues an effect that only a person can carry out, with the reason. It has no job.
-func AppendParked(b *pgx.Batch, booking domain.BookingID, kind domain.EffectKind, reason string) {
-	postgres.Exec(b, "append a parked effect", `
-		INSERT INTO outbox (id, booking_id, kind, status, last_error, due_at, created_at)
-		VALUES ($1, $2, $3, 'parked', $4, clock_timestamp(), clock_timestamp())`,
-		domain.NewID[domain.EffectID](), booking, kind, reason)
-}
-
 // AppendEvent queues what happened to a booking and the job that publishes it. seq is the booking's event_seq, taken
 // under the booking's lock in this same transaction: that makes a booking's events become visible in their order, which
 // publishing in order rests on.
@@ -54,9 +46,9 @@ func AppendEvent(b *pgx.Batch, booking domain.BookingID, seq int64, typ domain.E
 	return nil
 }
 
-// UnfinishedMoney selects the bookings that have an unfinished charge or cancel effect: those for which something may
+// UnfinishedMoney selects the bookings that have an unfinished charge, cancel or refund effect: those for which something may
 // still be sent to the provider. It is a subquery for the owner of other tables, and has an index.
-const UnfinishedMoney = `SELECT booking_id FROM outbox WHERE status IN ('pending', 'in_doubt', 'parked') AND kind IN ('charge', 'cancel')`
+const UnfinishedMoney = `SELECT booking_id FROM outbox WHERE status IN ('pending', 'in_doubt', 'parked') AND kind IN ('charge', 'cancel', 'refund')`
 
 const (
 	selectEffect = `SELECT ` + effectColumns + ` FROM outbox o WHERE o.id = $1`
@@ -117,6 +109,13 @@ func Finish(b *pgx.Batch, booking domain.BookingID, kind domain.EffectKind, to d
 	return nil
 }
 
+// Done queues that one effect has happened. A finished one stays as it is.
+func Done(b *pgx.Batch, id domain.EffectID) {
+	postgres.Exec(b, "finish an effect", `
+		UPDATE outbox SET status = 'done', finished_at = clock_timestamp()
+		 WHERE id = $1 AND status IN ('pending', 'in_doubt', 'parked')`, id)
+}
+
 // Doubt queues that an effect is handed to the reconciler, which looks at it after due. An effect that is neither pending
 // nor in doubt any more stays as it is: somebody has ended the doubt meanwhile, or parked it.
 // lastError is shown to operators; it must hold nothing that the provider or a driver said.
@@ -142,7 +141,7 @@ func Note(b *pgx.Batch, id domain.EffectID, lastError string, due time.Duration)
 		 WHERE id = $1 AND status IN ('pending', 'in_doubt')`, id, lastError, due)
 }
 
-// ClaimDoubt takes the charge or cancel effect whose doubt is due for longest, and puts its next turn lease ahead, so
+// ClaimDoubt takes the charge, cancel or refund effect whose doubt is due for longest, and puts its next turn lease ahead, so
 // that no other reconciler takes it meanwhile and a crash delays it by no more than that. It returns false if none is
 // due. If the answer is lost, an effect may have been claimed by nobody: it comes up again after lease.
 //
@@ -151,7 +150,7 @@ func ClaimDoubt(ctx context.Context, pool *pgxpool.Pool, lease time.Duration) (E
 	rows, err := pool.Query(ctx, `
 		WITH due AS (
 			SELECT id FROM outbox
-			 WHERE status = 'in_doubt' AND kind IN ('charge', 'cancel') AND due_at <= clock_timestamp()
+			 WHERE status = 'in_doubt' AND kind IN ('charge', 'cancel', 'refund') AND due_at <= clock_timestamp()
 			 ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
 		)
 		UPDATE outbox o SET due_at = clock_timestamp() + $1::interval

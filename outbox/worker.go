@@ -124,10 +124,13 @@ func add(bundle *river.Workers, kind domain.EffectKind, handle Handler, logger *
 	case domain.EffectCancel:
 		return river.AddWorkerSafely(bundle, newAdapter(kind, handle, logger,
 			func(a domain.CancelArgs) domain.EffectID { return a.EffectID }))
+	case domain.EffectRefund:
+		return river.AddWorkerSafely(bundle, newAdapter(kind, handle, logger,
+			func(a domain.RefundArgs) domain.EffectID { return a.EffectID }))
 	case domain.EffectPublish:
 		return river.AddWorkerSafely(bundle, newAdapter(kind, handle, logger,
 			func(a domain.PublishArgs) domain.EffectID { return a.EffectID }))
-	case domain.EffectRefund, domain.EffectRefresh:
+	case domain.EffectRefresh:
 		return errors.New("this kind has no job yet")
 	default:
 		return errors.New("there is no such kind")

@@ -307,7 +307,7 @@ func TestWakerWakesWorkersThatHardlyPoll(t *testing.T) {
 func TestWorkersRefuseWhatHasNoJob(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	for _, kind := range []domain.EffectKind{domain.EffectRefund, "x"} {
+	for _, kind := range []domain.EffectKind{domain.EffectRefresh, "x"} {
 		_, err := NewWorkers(b.pool, WorkersConfig{}, map[domain.EffectKind]Handler{kind: nil}, b.logger)
 		require.Error(t, err)
 	}

@@ -118,8 +118,12 @@ func (b *bed) work(p *payments.Payments, id domain.BookingID, kind domain.Effect
 	job := outbox.Job{Effect: b.effect(id, kind), Kind: kind}
 	for range 50 {
 		handle := p.Charge
-		if kind == domain.EffectCancel {
+		switch kind {
+		case domain.EffectCancel:
 			handle = p.Fence
+		case domain.EffectRefund:
+			handle = p.Refund
+		case domain.EffectCharge, domain.EffectRefresh, domain.EffectPublish:
 		}
 		verdict, err := handle(b.ctx, job)
 		require.NoError(b, err)

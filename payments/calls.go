@@ -28,7 +28,11 @@ type send struct {
 // What it returns is whole once the batch was sent, and the send may be made only once its transaction has committed.
 // Without an effect no attempt is counted.
 func (p *Payments) record(b *pgx.Batch, d dossier, op domain.Operation, ordinal int) *send {
-	key := domain.ProviderKey(d.id(), op, ordinal)
+	return recordAs(b, d, op, ordinal, domain.ProviderKey(d.id(), op, ordinal), p.gateway.Freeze(op, d.charge()))
+}
+
+// recordAs is record with a key and parameters that are not the payment's own.
+func recordAs(b *pgx.Batch, d dossier, op domain.Operation, ordinal int, key string, params Params) *send {
 	s := &send{
 		call:    Call{Operation: op, IntentID: d.payment.ProviderIntentID},
 		ordinal: ordinal, attempts: d.effect.Attempts + 1, recordedAt: time.Now(),
@@ -39,7 +43,7 @@ func (p *Payments) record(b *pgx.Batch, d dossier, op domain.Operation, ordinal 
 		ON CONFLICT ON CONSTRAINT provider_calls_pkey
 		DO UPDATE SET sends = c.sends + 1, last_sent_at = clock_timestamp()
 		RETURNING key, params, sends, extract(epoch FROM clock_timestamp() - first_sent_at)::float8`,
-		d.payment.ID, op, ordinal, key, p.gateway.Freeze(op, d.charge()),
+		d.payment.ID, op, ordinal, key, params,
 	).QueryRow(func(row pgx.Row) error {
 		var seconds float64
 		if err := row.Scan(&s.call.Key, &s.call.Params, &s.sends, &seconds); err != nil {

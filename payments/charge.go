@@ -62,7 +62,7 @@ func (p *Payments) turn(
 	}
 	p.woken(made.move)
 	if made.move.Refund {
-		p.logger.ErrorContext(ctx, reasonLateSuccess, "booking_id", id)
+		p.logger.ErrorContext(ctx, alarmLateSuccess, "booking_id", id)
 	}
 	return made, nil
 }
@@ -140,7 +140,7 @@ func (p *Payments) carryOut(ctx context.Context, e outbox.Effect, r role, d deci
 			d, err = p.settleUpdate(ctx, e, r, s, out)
 		case domain.OpConfirm:
 			d, err = p.settleConfirm(ctx, e, r, s, out)
-		case domain.OpCancel: // no charge's
+		case domain.OpCancel, domain.OpRefund: // no charge's
 			return progress{}, nil
 		default:
 			return progress{}, nil

@@ -15,6 +15,7 @@ type Gateway interface {
 	Lister
 	Prompter
 	EventLister
+	Refunder
 }
 
 // Sender makes the sends that may change something. Send never retries on its own, since each send is recorded before
@@ -54,6 +55,15 @@ type EventLister interface {
 	Events(ctx context.Context, types []string, from, to time.Time, after string) (page []Event, more bool, err error)
 }
 
+// Refunder is what a refund needs beside Send.
+type Refunder interface {
+	// FreezeRefund is Freeze for a refund.
+	FreezeRefund(r Refund) Params
+	// Refunds lists all refunds of an intent's charges, whoever made them, newest first. An error means that the listing
+	// is incomplete.
+	Refunds(ctx context.Context, intentID string) ([]ProviderRefund, error)
+}
+
 // ErrNoIntent says that the provider's account does not know the intent: a wrong account, mode or id. It is never proof
 // that no money moved.
 var ErrNoIntent = errors.New("the provider's account does not know this intent")
@@ -69,6 +79,34 @@ type Charge struct {
 	PaymentMethod string // the token that the customer sent
 }
 
+// Refund is money to be given back.
+type Refund struct {
+	ID        domain.RefundID
+	Ordinal   int // of the intention: the next is made only once the provider has shown that the one before failed or never was
+	BookingID domain.BookingID
+	PaymentID domain.PaymentID
+	IntentID  string
+	Total     domain.Money
+}
+
+// ProviderRefund is a refund as the provider has it.
+type ProviderRefund struct {
+	ID          string
+	IntentID    string
+	Status      string // succeeded, pending, requires_action, failed, canceled
+	Amount      domain.Money
+	RefundID    string // from the metadata that we put there; empty: made by hand
+	Ordinal     string // likewise
+	FailureCode string
+}
+
+// The statuses of a ProviderRefund that end it. Any other is waited for.
+const (
+	RefundSucceeded = "succeeded"
+	RefundFailed    = "failed"
+	RefundCanceled  = "canceled"
+)
+
 // Call is one send.
 type Call struct {
 	Operation domain.Operation
@@ -83,7 +121,7 @@ type Class uint8
 // The classes of outcomes. The first is the zero value: whatever is not understood is unknown.
 const (
 	Unknown     Class = iota // it may have happened, may happen yet, or may never
-	Executed                 // 2xx: Intent is set
+	Executed                 // 2xx: Intent is set; of a refund, Refund
 	Declined                 // 402: the card was declined; Intent is set where the provider embedded it
 	KnownState               // refused because of the state the intent is in; Intent is set
 	Rejected                 // 400 or 404: *this* send did nothing, and the same parameters never will
@@ -108,6 +146,7 @@ type Outcome struct {
 	Stored      bool // a 500: stored under the key, which will answer it for the rest of its life
 	Replayed    bool // the provider's stored answer of an earlier send: a snapshot, which may be out of date
 	Intent      *Intent
+	Refund      *ProviderRefund
 	HTTPStatus  int // 0: no answer
 	RequestID   string
 	Code        string // the provider's error code

@@ -22,7 +22,7 @@ func NewSendCounter() *prometheus.CounterVec {
 		Help: "Sends to the payment provider that this process made, by operation and by the class of what came back.",
 	}, []string{"operation", "outcome"})
 	// Every series is there from the start: a rate over one that appears with its first failure misses that failure.
-	for _, op := range []domain.Operation{domain.OpCreate, domain.OpUpdate, domain.OpConfirm, domain.OpCancel} {
+	for _, op := range []domain.Operation{domain.OpCreate, domain.OpUpdate, domain.OpConfirm, domain.OpCancel, domain.OpRefund} {
 		for class := Unknown; class <= KeyMismatch; class++ {
 			sends.WithLabelValues(string(op), class.String())
 		}

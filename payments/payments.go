@@ -47,6 +47,12 @@ type Config struct {
 	Meter *Meter
 	// Sends counts the sends that were made ([NewSendCounter]). Default: one that nobody sees.
 	Sends *prometheus.CounterVec
+	// KeyRetention is how long after a send the provider may still carry it out: only later does a refund that it does not
+	// list take its next key. Default 24 h.
+	KeyRetention time.Duration
+	// LateRefunds is how many refunds of a late success are begun in an hour without a person; those above it are parked.
+	// Late successes are rare: many at once are a fault that somebody should look at first. Default 20.
+	LateRefunds int
 }
 
 // Payments runs the charge protocol.
@@ -69,6 +75,8 @@ func New(pool *pgxpool.Pool, gateway Gateway, waker Waker, config Config, logger
 	setDefault(&config.Poll, 15*time.Second)
 	setDefault(&config.Lease, 2*time.Minute)
 	setDefault(&config.Watch, 48*time.Hour)
+	setDefault(&config.KeyRetention, 24*time.Hour)
+	setDefault(&config.LateRefunds, 20)
 	setDefault(&config.EventInterval, 250*time.Millisecond)
 	setDefault(&config.EventKeep, 72*time.Hour)
 	setDefault(&config.SweepInterval, 5*time.Minute)

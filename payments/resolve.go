@@ -38,8 +38,12 @@ func (p *Payments) ResolveDoubt(ctx context.Context) (bool, error) {
 
 func (p *Payments) resolve(ctx context.Context, e outbox.Effect) (progress, error) {
 	r := role{owns: domain.EffectInDoubt}
-	if e.Kind == domain.EffectCancel {
+	switch e.Kind {
+	case domain.EffectCancel:
 		return p.lookThenFence(ctx, e, r)
+	case domain.EffectRefund:
+		return p.lookForRefund(ctx, e, r)
+	case domain.EffectCharge, domain.EffectRefresh, domain.EffectPublish:
 	}
 	d, err := p.peek(ctx, e.BookingID)
 	if err != nil {

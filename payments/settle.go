@@ -9,8 +9,8 @@ import (
 	"holdfast/outbox"
 )
 
-// reasonLateSuccess parks the refund of money that was taken for a booking that is over.
-const reasonLateSuccess = "the money was taken although the booking has ended: refund it in full"
+// alarmLateSuccess is logged when money that was taken for a booking that is over has to go back.
+const alarmLateSuccess = "the money was taken although the booking has ended: it is refunded in full"
 
 // settle is the single door: everybody who has seen something of the provider's brings it here, under the booking's
 // lock, and the payment, its booking, the effects and the event change in this one transaction, or not at all.
@@ -54,7 +54,7 @@ func (p *Payments) apply(b *pgx.Batch, d dossier, m domain.Move, seen *Intent) e
 		outbox.Append(b, outbox.NewEffect{BookingID: d.booking.ID, Kind: domain.EffectCancel})
 	}
 	if m.Refund {
-		outbox.AppendParked(b, d.booking.ID, domain.EffectRefund, reasonLateSuccess)
+		beginRefund(b, d)
 	}
 	return nil
 }
@@ -79,6 +79,11 @@ func (p *Payments) applyChange(b *pgx.Batch, d dossier, m domain.Move, seen *Int
 	if m.Event == "" && m.Booking == d.booking.Status && m.Reason == d.booking.EndingReason {
 		return nil
 	}
+	return tell(b, d, m, decline, nil)
+}
+
+// tell queues the move of a booking and the event that tells of it, if any.
+func tell(b *pgx.Batch, d dossier, m domain.Move, decline string, refund *domain.RefundData) error {
 	booking := bookings.Apply(b, d.booking, m)
 	if m.Event == "" {
 		return nil
@@ -88,6 +93,7 @@ func (p *Payments) applyChange(b *pgx.Batch, d dossier, m domain.Move, seen *Int
 		Status: booking.Status, EndingReason: booking.EndingReason, PaymentStatus: m.Payment, DeclineCode: decline,
 		Start: domain.Instant(booking.Start), End: domain.Instant(booking.End), Quantity: booking.Quantity,
 		Total: booking.Total, HoldExpiresAt: domain.Instant(booking.HoldExpiresAt),
+		Refund: refund,
 	})
 }
 
@@ -98,5 +104,8 @@ func (p *Payments) woken(m domain.Move) {
 	}
 	if m.Fence {
 		p.waker.Wake(domain.EffectCancel)
+	}
+	if m.Refund {
+		p.waker.Wake(domain.EffectRefund)
 	}
 }

@@ -20,14 +20,18 @@ func (b *broker) configure(getenv func(string) string, p *cli.Problems) {
 
 // protocol is the charge protocol's bounds, as the worker uses them.
 type protocol struct {
-	Sending  cli.Sending `embed:""`
-	MaxSends int         `default:"6" help:"Sends a worker makes for an effect before the reconciler takes it." setting:"MAX_SENDS"`
+	Sending     cli.Sending `embed:""`
+	MaxSends    int         `default:"6" help:"Sends a worker makes for an effect before the reconciler takes it." setting:"MAX_SENDS"`
+	LateRefunds int         `default:"20" help:"Refunds of money taken after a booking's end that are begun in an hour; more are parked for a person." setting:"LATE_REFUNDS_PER_HOUR"`
 }
 
 func (c *protocol) configure(getenv func(string) string, p *cli.Problems) {
 	c.Sending.Configure(getenv, p)
 	if c.MaxSends < 1 {
 		p.Add("MAX_SENDS (--max-sends): %d is less than 1", c.MaxSends)
+	}
+	if c.LateRefunds < 1 {
+		p.Add("LATE_REFUNDS_PER_HOUR (--late-refunds): %d is less than 1", c.LateRefunds)
 	}
 }
 

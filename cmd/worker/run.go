@@ -86,7 +86,8 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 	defer waker.Close()
 	engine := payments.New(pool, gateway, waker, payments.Config{
 		Horizon: c.Protocol.Sending.ProviderKeyHorizon, MaxSends: c.Protocol.MaxSends, Backoff: c.Protocol.Sending.SendBackoff,
-		Sends: sends,
+		Sends:       sends,
+		LateRefunds: c.Protocol.LateRefunds,
 	}, logger)
 	drain := outbox.NewDrain(jobs, stream, outbox.DrainConfig{
 		Timeout: c.Publish.PublishTimeout, FirstBackoff: c.Publish.PublishBackoff, MaxBackoff: c.Publish.PublishMaxBackoff,
@@ -96,7 +97,7 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 		MaxWorkers: c.Jobs.MaxWorkers, FetchPollInterval: c.Jobs.PollEvery, JobTimeout: c.Jobs.JobTimeout, RescueAfter: c.Jobs.RescueAfter,
 		DeadAfter: c.Liveness.WorkerDeadAfter,
 	}, map[domain.EffectKind]outbox.Handler{
-		domain.EffectCharge: engine.Charge, domain.EffectCancel: engine.Fence, domain.EffectPublish: drain.Work,
+		domain.EffectCharge: engine.Charge, domain.EffectCancel: engine.Fence, domain.EffectRefund: engine.Refund, domain.EffectPublish: drain.Work,
 	}, logger)
 	if err != nil {
 		return err

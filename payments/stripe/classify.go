@@ -6,6 +6,7 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v76"
 
+	"holdfast/domain"
 	"holdfast/payments"
 )
 
@@ -13,6 +14,7 @@ import (
 type answer struct {
 	err     error              // what the SDK made of it
 	intent  *sdk.PaymentIntent // what it decoded if err is nil
+	refund  *sdk.Refund        // the same, of a refund
 	status  int                // 0: no answer
 	header  http.Header
 	written int // how often the request's headers were written
@@ -29,6 +31,8 @@ func classify(c payments.Call, a answer) payments.Outcome {
 	}
 	var refusal *sdk.Error
 	switch {
+	case a.err == nil && c.Operation == domain.OpRefund:
+		out.Class, out.Refund = acceptedRefund(c, a)
 	case a.err == nil:
 		out.Class, out.Intent = accepted(c, a)
 	case errors.As(a.err, &refusal) && fromStripe(refusal):
@@ -59,6 +63,15 @@ func accepted(c payments.Call, a answer) (payments.Class, *payments.Intent) {
 		return payments.Unknown, nil // executed, no doubt, but of what came back nothing can be believed
 	}
 	return payments.Executed, &intent
+}
+
+// acceptedRefund is accepted for a refund.
+func acceptedRefund(c payments.Call, a answer) (payments.Class, *payments.ProviderRefund) {
+	refund, err := translateRefund(a.refund, c.IntentID)
+	if err != nil || a.status < 200 || a.status > 299 {
+		return payments.Unknown, nil
+	}
+	return payments.Executed, &refund
 }
 
 // fromStripe tells Stripe's error from an empty one, which a proxy could have written as well.

@@ -15,6 +15,8 @@ import (
 const (
 	metadataBooking = "booking_id"
 	metadataPayment = "payment_id"
+	metadataRefund  = "refund_id"
+	metadataOrdinal = "refund_ordinal"
 )
 
 // Freeze writes down the parameters of a send. If Stripe cannot take the amount (an unknown currency, a fraction that it
@@ -31,6 +33,8 @@ func (g *Gateway) Freeze(op domain.Operation, c payments.Charge) payments.Params
 		return payments.Params{}
 	case domain.OpCancel:
 		return payments.Params{}
+	case domain.OpRefund: // FreezeRefund's
+		return payments.Params{}
 	default:
 		return payments.Params{}
 	}
@@ -45,6 +49,21 @@ func (g *Gateway) Freeze(op domain.Operation, c payments.Charge) payments.Params
 		"metadata[" + metadataPayment + "]": c.PaymentID.String(),
 	}
 	if amount, err := toProvider(c.Total); err == nil {
+		p["amount"] = strconv.FormatInt(amount, 10)
+	}
+	return p
+}
+
+// FreezeRefund writes down the parameters of a refund, with an amount or without as Freeze does.
+func (g *Gateway) FreezeRefund(r payments.Refund) payments.Params {
+	p := payments.Params{
+		"payment_intent":                    r.IntentID,
+		"metadata[" + metadataBooking + "]": r.BookingID.String(),
+		"metadata[" + metadataPayment + "]": r.PaymentID.String(),
+		"metadata[" + metadataRefund + "]":  r.ID.String(),
+		"metadata[" + metadataOrdinal + "]": strconv.Itoa(r.Ordinal),
+	}
+	if amount, err := toProvider(r.Total); err == nil {
 		p["amount"] = strconv.FormatInt(amount, 10)
 	}
 	return p

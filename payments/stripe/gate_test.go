@@ -32,7 +32,8 @@ var officialGate = sync.OnceValues(func() (http.Handler, error) {
 		return nil, err
 	}
 	maps.DeleteFunc(paths, func(path string, _ json.RawMessage) bool { // reading them all takes seconds
-		return !strings.HasPrefix(path, "/v1/payment_intents") && !strings.HasPrefix(path, "/v1/charges") && !strings.HasPrefix(path, "/v1/events")
+		return !strings.HasPrefix(path, "/v1/payment_intents") && !strings.HasPrefix(path, "/v1/charges") && !strings.HasPrefix(path, "/v1/events") &&
+			!strings.HasPrefix(path, "/v1/refunds")
 	})
 	var err error
 	if description["paths"], err = json.Marshal(paths); err != nil {
@@ -136,7 +137,14 @@ func TestEveryRequestPassesTheOfficialGate(t *testing.T) {
 		require.Contains(t, []payments.Class{payments.Executed, payments.Declined}, confirmed.Class, confirmed.Detail)
 		send(domain.OpUpdate, last)
 		send(domain.OpCancel, last)
-		_, err := g.Intent(t.Context(), last)
+		refund := frozenRefund(c, last)
+		refunded := g.Send(t.Context(), payments.Call{
+			Operation: domain.OpRefund, IntentID: last, Key: domain.RefundKey(refund.ID, 1), Params: g.FreezeRefund(refund),
+		})
+		require.Contains(t, []payments.Class{payments.Executed, payments.Rejected}, refunded.Class, refunded.Detail)
+		_, err := g.Refunds(t.Context(), last)
+		require.NoError(t, err)
+		_, err = g.Intent(t.Context(), last)
 		require.NoError(t, err)
 		_, err = g.Charges(t.Context(), last)
 		require.NoError(t, err)
@@ -159,7 +167,7 @@ func TestEveryRequestPassesTheOfficialGate(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{
 		"payment_intents.create": cards, "payment_intents.update": 4, "payment_intents.confirm": 4, "payment_intents.cancel": 4, "payment_intents.retrieve": 4,
-		"charges.list": 4, "payment_intents.list": 2,
+		"refunds.create": 4, "refunds.list": 4, "charges.list": 4, "payment_intents.list": 2,
 		"events.list": 2,
 	}, asked)
 	for _, op := range []domain.Operation{domain.OpCreate, domain.OpUpdate, domain.OpConfirm, domain.OpCancel} {

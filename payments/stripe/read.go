@@ -74,6 +74,19 @@ func (g *Gateway) Charges(ctx context.Context, intentID string) ([]payments.Prov
 	})
 }
 
+// Refunds lists all refunds of an intent, newest first.
+func (g *Gateway) Refunds(ctx context.Context, intentID string) ([]payments.ProviderRefund, error) {
+	act := "list refunds"
+	if !idFits(intentID) {
+		return nil, &ReadError{Act: act, Reason: "the intent's id is missing or malformed"}
+	}
+	filter := payments.Params{"payment_intent": intentID}
+	return walk(ctx, g, act, refundsPath, filter, func(r *sdk.Refund) (string, payments.ProviderRefund, error) {
+		refund, err := translateRefund(r, intentID)
+		return refund.ID, refund, err
+	})
+}
+
 // IntentsCreated lists the intents created in [from, to], newest first.
 func (g *Gateway) IntentsCreated(ctx context.Context, from, to time.Time) ([]payments.Intent, error) {
 	filter := payments.Params{

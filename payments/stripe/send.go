@@ -16,12 +16,16 @@ func (g *Gateway) Send(ctx context.Context, c payments.Call) payments.Outcome {
 	if out, ok := sendable(c); !ok {
 		return out
 	}
-	w, intent := &witness{}, &sdk.PaymentIntent{}
+	w, intent, refund := &witness{}, &sdk.PaymentIntent{}, &sdk.Refund{}
+	var into sdk.LastResponseSetter = intent
+	if c.Operation == domain.OpRefund {
+		into = refund
+	}
 	// Never nil parameters: with those the SDK sends no key at all, and without a key in them it makes one up.
 	params := &sdk.Params{Context: w.watch(ctx), IdempotencyKey: sdk.String(c.Key)}
-	err := g.writes.CallRaw(http.MethodPost, path(c), g.key(), encode(c.Params), params, intent)
+	err := g.writes.CallRaw(http.MethodPost, path(c), g.key(), encode(c.Params), params, into)
 	return classify(c, answer{
-		err: err, intent: intent,
+		err: err, intent: intent, refund: refund,
 		status: w.status, header: w.header, written: int(w.written.Load()),
 	})
 }
@@ -42,7 +46,9 @@ func sendable(c payments.Call) (payments.Outcome, bool) {
 		return not("a create names no intent")
 	case c.Operation != domain.OpCreate && !idFits(c.IntentID):
 		return not("the intent's id is missing or malformed")
-	case c.Operation == domain.OpCreate && !priced:
+	case c.Operation == domain.OpRefund && c.Params["payment_intent"] != c.IntentID:
+		return not("the refund is of another intent")
+	case (c.Operation == domain.OpCreate || c.Operation == domain.OpRefund) && !priced:
 		return payments.Outcome{
 			Class: payments.Rejected, Detail: "not sent: the provider cannot take this amount in this currency",
 		}, false
@@ -51,14 +57,21 @@ func sendable(c payments.Call) (payments.Outcome, bool) {
 }
 
 func path(c payments.Call) string {
-	if c.Operation == domain.OpCreate {
+	switch c.Operation {
+	case domain.OpCreate:
 		return intentsPath
+	case domain.OpRefund:
+		return refundsPath
+	case domain.OpUpdate, domain.OpConfirm, domain.OpCancel:
 	}
 	end, _ := suffix(c.Operation)
 	return intentsPath + "/" + c.IntentID + end
 }
 
-const intentsPath = "/v1/payment_intents"
+const (
+	intentsPath = "/v1/payment_intents"
+	refundsPath = "/v1/refunds"
+)
 
 // suffix is what follows the intent in the path of an operation.
 func suffix(op domain.Operation) (string, bool) {
@@ -67,6 +80,7 @@ func suffix(op domain.Operation) (string, bool) {
 		domain.OpUpdate:  "",
 		domain.OpConfirm: "/confirm",
 		domain.OpCancel:  "/cancel",
+		domain.OpRefund:  "", // which names the intent in its parameters
 	}[op]
 	return end, known
 }

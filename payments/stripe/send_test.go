@@ -20,6 +20,32 @@ func frozenCharge() payments.Charge {
 	}
 }
 
+// frozenRefund is a refund of all of a charge.
+func frozenRefund(c payments.Charge, intent string) payments.Refund {
+	id, _ := domain.ParseID[domain.RefundID]("018f3b0e-0000-7000-8000-00000000000c")
+	if c.PaymentID != frozenCharge().PaymentID {
+		id = domain.NewID[domain.RefundID]()
+	}
+	return payments.Refund{ID: id, Ordinal: 1, BookingID: c.BookingID, PaymentID: c.PaymentID, IntentID: intent, Total: c.Total}
+}
+
+// A refund's answer is believed only if it is a whole refund of the intent that was named (G3).
+func TestRefundsThatAreNotBelieved(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{
+		`{}`, `{"object":"refund","id":"re_3Wire","amount":4200,"currency":"eur","payment_intent":"pi_3Wire"}`, wholeIntent,
+		`{"object":"refund","id":"re_3Wire","status":"succeeded","amount":4200,"currency":"eur","payment_intent":"pi_3Other"}`,
+	} {
+		p := newProvider(t, says(200, body))
+		refund := frozenRefund(frozenCharge(), intentID)
+		g := gatewayTo(t, p.URL)
+		call := payments.Call{Operation: domain.OpRefund, IntentID: intentID, Key: "k", Params: g.FreezeRefund(refund)}
+		require.Equal(t, payments.Unknown, g.Send(t.Context(), call).Class, body)
+		call.IntentID = "pi_3Other"
+		require.Equal(t, payments.NotExecuted, g.Send(t.Context(), call).Class, "a refund of another intent is not sent")
+	}
+}
+
 // TestIncident13_TheBytesOfASend are golden: a key that was first sent by an older build must be sent again in the same
 // bytes, or Stripe answers with a mismatch.
 func TestIncident13_TheBytesOfASend(t *testing.T) {
@@ -38,6 +64,21 @@ func TestIncident13_TheBytesOfASend(t *testing.T) {
 		{domain.OpConfirm, intentID, "/v1/payment_intents/pi_3Wire/confirm", ""},
 		{domain.OpCancel, intentID, "/v1/payment_intents/pi_3Wire/cancel", ""},
 	}
+	t.Run("refund", func(t *testing.T) {
+		t.Parallel()
+		p := newProvider(t, says(200, `{"object":"refund","id":"re_3Wire","status":"succeeded","amount":4200,"currency":"eur","payment_intent":"pi_3Wire"}`))
+		out := gatewayTo(t, p.URL).Send(t.Context(), payments.Call{
+			Operation: domain.OpRefund, IntentID: intentID, Key: "hf:refund:refund:1", Params: g.FreezeRefund(frozenRefund(frozenCharge(), intentID)),
+		})
+		require.Equal(t, payments.Executed, out.Class, out.Detail)
+		require.Equal(t, "re_3Wire", out.Refund.ID)
+		r := p.requests()[0]
+		require.Equal(t, "/v1/refunds", r.path)
+		require.Equal(t, "amount=4200&metadata[booking_id]=018f3b0e-0000-7000-8000-00000000000b"+
+			"&metadata[payment_id]=018f3b0e-0000-7000-8000-00000000000a&metadata[refund_id]=018f3b0e-0000-7000-8000-00000000000c"+
+			"&metadata[refund_ordinal]=1&payment_intent=pi_3Wire", r.body)
+		require.Equal(t, []string{"hf:refund:refund:1"}, r.header["Idempotency-Key"])
+	})
 	for _, tt := range tests {
 		t.Run(string(tt.op), func(t *testing.T) {
 			t.Parallel()

@@ -61,3 +61,21 @@ func translateCharge(c *sdk.Charge, intentID string) (payments.ProviderCharge, e
 	}
 	return payments.ProviderCharge{ID: c.ID, Status: string(c.Status), Amount: amount}, nil
 }
+
+// translateRefund does the same for a refund of the intent's charge.
+func translateRefund(r *sdk.Refund, intentID string) (payments.ProviderRefund, error) {
+	if r == nil || r.Object != "refund" || !idFits(r.ID) || token(string(r.Status)) == "" {
+		return payments.ProviderRefund{}, errors.New("the answer holds something that is no whole refund")
+	}
+	if r.PaymentIntent == nil || r.PaymentIntent.ID != intentID {
+		return payments.ProviderRefund{}, errors.New("the answer holds a refund of another intent")
+	}
+	amount, err := fromProvider(r.Amount, string(r.Currency))
+	if err != nil {
+		return payments.ProviderRefund{}, err
+	}
+	return payments.ProviderRefund{
+		ID: r.ID, IntentID: intentID, Status: string(r.Status), Amount: amount, FailureCode: token(string(r.FailureReason)),
+		RefundID: r.Metadata[metadataRefund], Ordinal: r.Metadata[metadataOrdinal],
+	}, nil
+}
