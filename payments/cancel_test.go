@@ -91,6 +91,9 @@ func TestCancel_TheMoneyWasTaken(t *testing.T) {
 			b.scan(`SELECT count(*) FROM outbox WHERE booking_id = $1 AND kind = 'refund'`, &back, id)
 			require.Equal(t, 1, back, "the money does not go back")
 			require.NotContains(t, b.events(id), "confirmed")
+			require.Equal(t, "done", b.healRefund(id))
+			require.Len(t, b.refunds(id), 1)
+			require.Equal(t, []string{"held", "cancelled", "refunded"}, b.events(id))
 		})
 	}
 }

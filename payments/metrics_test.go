@@ -84,7 +84,7 @@ func TestMetrics_CountEverySend(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.config.Sends = payments.NewSendCounter()
-	require.Len(t, b.gathered(b.config.Sends), 32)
+	require.Len(t, b.gathered(b.config.Sends), 40)
 	b.sim.AddFault(stripesim.Fault{Operation: "payment_intents.create", Fault: "rate_limit_429"})
 	id, declined := b.book("pm_card_visa"), b.book("pm_card_chargeDeclined")
 	for _, one := range []domain.BookingID{id, declined} {
