@@ -29,6 +29,9 @@ func (s BookingStatus) Ended() bool {
 	return slices.Contains([]BookingStatus{BookingExpired, BookingCancelled, BookingFailed}, s)
 }
 
+// Final tells whether the booking stays as it is by itself: paid for, or over. Somebody may still cancel a paid one.
+func (s BookingStatus) Final() bool { return s == BookingConfirmed || s.Ended() }
+
 // EndingReason is why a booking is ending, or has ended.
 type EndingReason string
 

@@ -4,7 +4,7 @@
 // transaction; [Workers] run the jobs and hand each to the handler of its kind; [Drain] is the handler of events and
 // [JetStream] the stream they go to; [Sweeper] gives a new job to an effect whose job was lost; [Replay], [Pause] and
 // [Resume] are what an operator can do, each with its audit row; [List] and [Show] are what an operator can see, and [Collector]
-// what alarms can.
+// what alarms can; [Events] is what whoever follows a booking reads.
 //
 // The effect row is the truth, its job only carries it: a job may be lost, rescued, run twice or be retried by hand, and
 // whoever works one reads the row first. So at least once is promised, and never exactly once; what an effect does must

@@ -22,6 +22,10 @@ type serving struct {
 	ReadTimeout          time.Duration   `default:"10s" help:"For a request's headers and body to arrive." setting:"READ_TIMEOUT"`
 	MaxCards             int             `default:"5" help:"How many cards may be tried for one booking, the first included." setting:"MAX_CARDS"`
 	MaxCardsPerHour      int             `default:"60" help:"How many other cards one client may send within an hour, over all of its bookings." setting:"MAX_CARDS_PER_HOUR"`
+	FollowInterval       time.Duration   `default:"250ms" help:"How often the database is asked for news, in one query for all who follow a booking." setting:"FOLLOW_INTERVAL"`
+	StreamLifetime       time.Duration   `default:"5m" help:"After which a stream of events ends and its client comes back; a revoked token is good for no longer." setting:"STREAM_LIFETIME"`
+	StreamHeartbeat      time.Duration   `default:"15s" help:"Between signs of life on a stream; less than what proxies take for silence." setting:"STREAM_HEARTBEAT"`
+	StreamsPerClient     int             `default:"100" help:"How many streams a client may have open on this process." setting:"STREAMS_PER_CLIENT"`
 	DrainDelay           time.Duration   `default:"0s" help:"How long /readyz says no before connections are refused; give it a load balancer's probe interval." setting:"DRAIN_DELAY"`
 }
 
@@ -40,6 +44,7 @@ func (s *serving) configure(getenv func(string) string, p *cli.Problems) {
 	for name, d := range map[string]time.Duration{
 		"IDEMPOTENCY_RETENTION": s.IdempotencyRetention, "REQUEST_TIMEOUT": s.RequestTimeout, "BUSY_BUDGET": s.BusyBudget,
 		"READ_HEADER_TIMEOUT": s.ReadHeaderTimeout, "READ_TIMEOUT": s.ReadTimeout,
+		"FOLLOW_INTERVAL": s.FollowInterval, "STREAM_LIFETIME": s.StreamLifetime, "STREAM_HEARTBEAT": s.StreamHeartbeat,
 	} {
 		if d <= 0 {
 			p.Add("%s: %s is not more than 0", name, d)
@@ -52,6 +57,9 @@ func (s *serving) configure(getenv func(string) string, p *cli.Problems) {
 	}
 	if s.BusyBudget > s.RequestTimeout {
 		p.Add("BUSY_BUDGET (%s) is more than REQUEST_TIMEOUT (%s)", s.BusyBudget, s.RequestTimeout)
+	}
+	if s.StreamsPerClient <= 0 {
+		p.Add("STREAMS_PER_CLIENT: %d is not more than 0", s.StreamsPerClient)
 	}
 	if s.DrainDelay < 0 {
 		p.Add("DRAIN_DELAY: %s is less than 0", s.DrainDelay)

@@ -112,13 +112,15 @@ func (c *serveCommand) build(
 	}
 	return httpapi.New(httpapi.Config{
 		Clients: clients.New(pool), Bookings: service, Catalogue: service,
-		Inbox:    inbox,
+		Inbox: inbox, Events: outbox.NewEvents(pool),
 		Payments: payments.NewViewer(pool), Actions: actions, Desk: payments.NewDesk(service, waker, c.Serving.cards(m), logger),
 		Ready:          func(ctx context.Context) error { return schemaReady(ctx, pool, version) },
 		Transient:      func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
 		Observe:        m.observe,
 		RequestTimeout: c.Serving.RequestTimeout, ReadHeaderTimeout: c.Serving.ReadHeaderTimeout, ReadTimeout: c.Serving.ReadTimeout,
-		DrainDelay: c.Serving.DrainDelay, DrainTimeout: c.Service.DrainTimeout,
+		FollowInterval: c.Serving.FollowInterval, StreamLifetime: c.Serving.StreamLifetime, StreamHeartbeat: c.Serving.StreamHeartbeat,
+		StreamsPerClient: c.Serving.StreamsPerClient,
+		DrainDelay:       c.Serving.DrainDelay, DrainTimeout: c.Service.DrainTimeout,
 	}, logger)
 }
 

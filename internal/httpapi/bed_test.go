@@ -22,6 +22,7 @@ import (
 	"holdfast/internal/postgres"
 	"holdfast/internal/testdb"
 	"holdfast/migrations"
+	"holdfast/outbox"
 	"holdfast/payments"
 )
 
@@ -48,7 +49,8 @@ func config(db *testdb.DB) httpapi.Config {
 	service := bookings.New(db.Pool, noWaker{}, bookings.Config{})
 	return httpapi.Config{
 		Clients: clients.New(db.Pool), Bookings: service, Catalogue: service,
-		Inbox:    payments.NewInbox(db.Pool, verifier(), nil),
+		Inbox:  payments.NewInbox(db.Pool, verifier(), nil),
+		Events: outbox.NewEvents(db.Pool), FollowInterval: 20 * time.Millisecond,
 		Payments: payments.NewViewer(db.Pool), Desk: payments.NewDesk(service, noWaker{}, payments.CardLimits{}, slog.New(slog.DiscardHandler)),
 		Ready: func(ctx context.Context) error {
 			_, err := migrations.Current(ctx, db.Pool)

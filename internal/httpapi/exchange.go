@@ -16,7 +16,11 @@ type exchange struct {
 	route string // template, such as "POST /v1/bookings"; empty if there is none
 
 	principal clients.Principal
-	key       string // never logged
+	key       string         // never logged
+	wait      *time.Duration // that the client prefers to an answer at once; nil: none
+
+	open    context.Context          // the request's, without its time-out: it ends when the client leaves
+	control *http.ResponseController // of the connection's deadlines
 
 	booking    string
 	replayed   bool
@@ -35,6 +39,13 @@ func exchangeOf(ctx context.Context) *exchange {
 		return x
 	}
 	return &exchange{} // a handler called without the server around it
+}
+
+// unhurried lifts the deadline for reading the request, which has been read, until the returned function is called:
+// net/http reads on to notice that the client leaves, and would take the deadline for that.
+func (s *Server) unhurried(x *exchange) (done func()) {
+	_ = x.control.SetReadDeadline(time.Time{})
+	return func() { _ = x.control.SetReadDeadline(time.Now().Add(s.config.ReadTimeout)) }
 }
 
 // note keeps a refusal for the log.

@@ -1,12 +1,20 @@
 package httpapi
 
 // DecodeBooking is open to tests of its limits, ParseInstant to those of any text, and Luhn to tests of what has a card
-// number's check digit and is none.
+// number's check digit and is none, and PreferredWait to tests of a header's grammar.
 var (
 	DecodeBooking = decodeBooking
 	ParseInstant  = parseInstant
 	Luhn          = luhn
+	PreferredWait = preferredWait
 )
 
 // StatusOf is the status that a code is answered with.
 func StatusOf(code Code) int { return kinds[code].status }
+
+// Following counts those who wait for news of a booking.
+func (s *Server) Following() int {
+	s.watch.mu.Lock()
+	defer s.watch.mu.Unlock()
+	return len(s.watch.followers)
+}

@@ -13,6 +13,7 @@ import (
 	"holdfast/internal/bookings"
 	"holdfast/internal/clients"
 	"holdfast/internal/httpapi"
+	"holdfast/outbox"
 	"holdfast/payments"
 )
 
@@ -22,6 +23,7 @@ type fakes struct {
 	accept       func(context.Context, bookings.Request) (bookings.Response, error)
 	view         func(context.Context, domain.BookingID) (payments.View, error)
 	resources    func(context.Context) ([]domain.Resource, error)
+	events       func(after int64) []outbox.Happened
 }
 
 func (f fakes) Authenticate(ctx context.Context, token domain.Secret) (clients.Principal, error) {
@@ -43,6 +45,20 @@ func (f fakes) List(context.Context, domain.ClientID, bookings.Filter) ([]paymen
 	return nil, domain.ErrNotFound
 }
 
+func (f fakes) After(_ context.Context, _ domain.BookingID, seq int64) ([]outbox.Happened, error) {
+	return f.events(seq), nil
+}
+
+func (f fakes) Newest(_ context.Context, of []domain.BookingID) (map[domain.BookingID]int64, error) {
+	newest := map[domain.BookingID]int64{}
+	for _, id := range of {
+		for _, e := range f.events(0) {
+			newest[id] = e.EventSeq
+		}
+	}
+	return newest, nil
+}
+
 func (f fakes) Resources(ctx context.Context, _ domain.ResourceID, _ int) ([]domain.Resource, error) {
 	return f.resources(ctx)
 }
@@ -53,7 +69,7 @@ func (f fakes) Resource(context.Context, domain.ResourceID) (domain.Resource, er
 
 func (f fakes) config() httpapi.Config {
 	return httpapi.Config{
-		Clients: f, Bookings: f, Catalogue: f, Payments: f,
+		Clients: f, Bookings: f, Catalogue: f, Payments: f, Events: f,
 		Ready: func(context.Context) error { return nil },
 	}
 }

@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"holdfast/domain"
 	"holdfast/internal/bookings"
@@ -19,12 +21,13 @@ type getBookingInput struct {
 }
 
 type getBookingOutput struct {
+	Applied    string `header:"Preference-Applied" doc:"wait=N, if that was preferred: for how many seconds at most the answer was kept back."`
 	RetryAfter string `header:"Retry-After" doc:"With next_action_hint: after how many seconds to look again."`
 	Body       BookingDetail
 }
 
 // getBooking shows one booking. An id that cannot be one, one that does not exist and one of another client's booking
-// are answered alike.
+// are answered alike. A client that prefers to wait is answered when there is something to say.
 func (s *Server) getBooking(ctx context.Context, x *exchange, in *getBookingInput) (*getBookingOutput, error) {
 	id, err := domain.ParseID[domain.BookingID](in.ID)
 	if err != nil {
@@ -35,5 +38,14 @@ func (s *Server) getBooking(ctx context.Context, x *exchange, in *getBookingInpu
 	if err != nil {
 		return nil, err
 	}
-	return s.detail(ctx, x, view), nil
+	applied := ""
+	if x.wait != nil {
+		applied = fmt.Sprintf("wait=%d", *x.wait/time.Second)
+		if view, err = s.await(ctx, x, view); err != nil {
+			return nil, err
+		}
+	}
+	out := s.detail(ctx, x, view)
+	out.Applied = applied
+	return out, nil
 }

@@ -19,7 +19,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	started := time.Now()
 	x := &exchange{id: uuid.Must(uuid.NewV7()).String()}
 	w := &recorder{ResponseWriter: rw}
-	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), exchangeKey{}, x), s.config.RequestTimeout)
+	open := context.WithValue(r.Context(), exchangeKey{}, x)
+	x.control, x.open = http.NewResponseController(w), open
+	ctx, cancel := context.WithTimeout(open, s.config.RequestTimeout)
 	defer cancel()
 	r = r.WithContext(ctx)
 	defer func() {

@@ -97,7 +97,14 @@ func describeGetBooking(gate huma.Middlewares) huma.Operation {
 		Description: "Needs the scope bookings:read. Another client's booking is answered like one that does not exist. " +
 			"While payment.status is requires_action, next_action says what your customer has to do, read from the payment provider at that moment: " +
 			"pass it on to the customer's browser and look at the booking until its status changes. Nowhere else is it shown. " +
-			"If the provider does not answer within three seconds the booking comes without it, with next_action_hint and Retry-After.",
+			"If the provider does not answer within three seconds the booking comes without it, with next_action_hint and Retry-After.\n\n" +
+			"With Prefer: wait=N the answer comes as soon as the booking is final (confirmed, expired, cancelled, failed) or its customer has to act " +
+			"(payment.status is requires_action or declined), and after N seconds at the latest, with the booking as it then stands; often enough that is in place of polling.",
+		Parameters: []*huma.Param{{
+			Name: "Prefer", In: "header", Example: "wait=6",
+			Description: "wait=N: for how many seconds the answer may be kept back (RFC 7240). Preference-Applied tells how many it was cut down to. What cannot be read is ignored.",
+			Schema:      &huma.Schema{Type: huma.TypeString},
+		}},
 	}, CodeNotFound, CodeValidationFailed)
 	op.Middlewares = gate
 	return op
@@ -150,6 +157,32 @@ func describeCancelBooking(gate huma.Middlewares) huma.Operation {
 		},
 	}, CodeMalformedJSON, CodeKeyMissing, CodeKeyMalformed, CodeRequestTimeout, CodeBookingConfirmed, CodeRequestInProgress, CodeKeyExpired,
 		CodeBodyTooLarge, CodeUnsupportedMediaType, CodeValidationFailed, CodeKeyReused, CodeNotFound)
+	op.Middlewares = gate
+	return op
+}
+
+func describeStreamBooking(gate huma.Middlewares) huma.Operation {
+	op := scoped(huma.Operation{
+		OperationID: "stream-booking", Method: http.MethodGet, Path: "/v1/bookings/{id}/stream", Tags: []string{"Bookings"},
+		Summary: "Follow a booking",
+		Description: "Needs the scope bookings:read. Server-sent events (text/event-stream) until the booking is final. " +
+			"Each has the event's number as id, what happened as event, and as data, on one line, the booking as GET shows it at the moment of sending: " +
+			"an event that is sent late comes with a booking that has moved on. What is sent at first is everything after Last-Event-ID that has happened already; after that, events as they happen.\n\n" +
+			"- `held`: the slot is held; every booking begins with it.\n" +
+			"- `action_required`: the customer's bank wants the customer to authenticate.\n" +
+			"- `payment_declined`: the card was declined; data.payment says why.\n" +
+			"- `confirmed`, `expired`, `cancelled`, `failed`: the booking is final, and the stream ends.\n\n" +
+			"A stream also ends after a few minutes, and when a server is about to stop. Come back then with the id of the last event that you have as Last-Event-ID: each event is sent once and in order. " +
+			"If the booking is final and you have everything, the answer is 204, and there is nothing to come back for. New kinds of events may be added: pass over what you do not know. " +
+			"Lines that begin with a colon are signs of life, one every 15 seconds by default; retry tells after how many milliseconds to come back.",
+		Responses: map[string]*huma.Response{
+			"200": {
+				Description: "Events.",
+				Content:     map[string]*huma.MediaType{eventStreamContentType: {Schema: &huma.Schema{Type: huma.TypeString}}},
+			},
+			"204": {Description: "The booking is final, and there is no event after Last-Event-ID."},
+		},
+	}, CodeNotFound, CodeValidationFailed, CodeTooManyStreams)
 	op.Middlewares = gate
 	return op
 }
@@ -241,7 +274,7 @@ func refusalHeaders(code Code) map[string]*huma.Header {
 	case http.StatusMethodNotAllowed:
 		return map[string]*huma.Header{"Allow": text("The methods that are allowed here.")}
 	case http.StatusTooManyRequests:
-		return map[string]*huma.Header{"Retry-After": text("After how many seconds to send the same request again; absent: never for this booking.")}
+		return map[string]*huma.Header{"Retry-After": text("After how many seconds to send the same request again; absent from too_many_cards: never for this booking.")}
 	case http.StatusServiceUnavailable:
 		return map[string]*huma.Header{"Retry-After": text("After how many seconds to send the same request again.")}
 	case http.StatusConflict:

@@ -46,6 +46,7 @@ const (
 	CodeAmountTooFine        Code = "amount_too_fine"
 	CodeCurrencyNotCharged   Code = "currency_not_chargeable"
 	CodeTooManyCards         Code = "too_many_cards"
+	CodeTooManyStreams       Code = "too_many_streams"
 	CodeInternal             Code = "internal"
 	CodeBusy                 Code = "busy"
 	CodeNotReady             Code = "not_ready"
@@ -88,6 +89,7 @@ var kinds = map[Code]kind{ //nolint:gochecknoglobals // a constant table
 	CodeAmountTooFine:        {http.StatusUnprocessableEntity, "The total has a fraction that cannot be charged"},
 	CodeCurrencyNotCharged:   {http.StatusUnprocessableEntity, "The currency cannot be charged"},
 	CodeTooManyCards:         {http.StatusTooManyRequests, "Too many cards were tried"},
+	CodeTooManyStreams:       {http.StatusTooManyRequests, "Too many streams are open"},
 	CodeInternal:             {http.StatusInternalServerError, "Something went wrong on our side"},
 	CodeBusy:                 {http.StatusServiceUnavailable, "The service is busy"},
 	CodeNotReady:             {http.StatusServiceUnavailable, "The service is not ready"},

@@ -21,7 +21,8 @@ func (s *Server) register() error {
 
 	operation(s, api, describeCreateBooking(s.gate(s.authenticated, allowed(clients.BookingsWrite), keyed, withJSON)), s.createBooking)
 	operation(s, api, describeListBookings(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.listBookings)
-	operation(s, api, describeGetBooking(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.getBooking)
+	operation(s, api, describeGetBooking(s.gate(s.authenticated, allowed(clients.BookingsRead), s.preferring)), s.getBooking)
+	operation(s, api, describeStreamBooking(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.streamBooking)
 	operation(s, api, describeChangePayment(s.gate(s.authenticated, allowed(clients.BookingsWrite), keyed, withJSON)), s.changePayment)
 	operation(s, api, describeCancelBooking(s.gate(s.authenticated, allowed(clients.BookingsWrite), keyed, withJSON)), s.cancelBooking)
 	operation(s, api, describeListResources(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.listResources)

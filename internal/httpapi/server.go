@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"holdfast/domain"
 )
 
 // Config is what the API needs. Durations of zero take their defaults.
@@ -20,6 +22,7 @@ type Config struct {
 	Actions   Prompter // nil: no booking is shown with what its customer has to do
 	Desk      Desk
 	Inbox     Inbox // nil: no webhook secret is set, and deliveries are answered 503
+	Events    Events
 
 	Ready     func(ctx context.Context) error                        // nil: traffic can be taken; the error is logged, not shown
 	Transient func(err error) bool                                   // the database was busy or away: 503, not 500; default: never
@@ -28,6 +31,10 @@ type Config struct {
 	RequestTimeout    time.Duration // for one request once its headers are read; default 10 s
 	ReadHeaderTimeout time.Duration // default 5 s
 	ReadTimeout       time.Duration // for headers and body; default 10 s
+	FollowInterval    time.Duration // how often the database is asked for news, for all who follow a booking; default 250 ms
+	StreamLifetime    time.Duration // after which a stream ends, and its client comes back; default 5 min
+	StreamHeartbeat   time.Duration // between signs of life on a stream; default 15 s
+	StreamsPerClient  int           // open at the same time; default 100
 	DrainDelay        time.Duration // between "not ready" and taking no more connections, for load balancers to notice; default 0
 	DrainTimeout      time.Duration // for requests in flight at the end; default 20 s
 }
@@ -42,7 +49,10 @@ type Server struct {
 	config   Config
 	logger   *slog.Logger
 	mux      *http.ServeMux
+	watch    *watch
+	streams  streams
 	draining atomic.Bool
+	stopping chan struct{} // closed once no new connection is taken: whoever waits for news is answered
 }
 
 // New makes the API.
@@ -61,12 +71,22 @@ func New(config Config, logger *slog.Logger) (*Server, error) {
 		{&config.ReadHeaderTimeout, 5 * time.Second},
 		{&config.ReadTimeout, 10 * time.Second},
 		{&config.DrainTimeout, 20 * time.Second},
+		{&config.FollowInterval, 250 * time.Millisecond},
+		{&config.StreamLifetime, 5 * time.Minute},
+		{&config.StreamHeartbeat, 15 * time.Second},
 	} {
 		if *d.value <= 0 {
 			*d.value = d.or
 		}
 	}
-	s := &Server{config: config, logger: logger, mux: http.NewServeMux()}
+	if config.StreamsPerClient <= 0 {
+		config.StreamsPerClient = 100
+	}
+	s := &Server{
+		config: config, logger: logger, mux: http.NewServeMux(), stopping: make(chan struct{}),
+		watch:   &watch{events: config.Events, interval: config.FollowInterval, logger: logger, followers: map[*follower]struct{}{}},
+		streams: streams{open: map[domain.ClientID]int{}},
+	}
 	if err := s.register(); err != nil {
 		return nil, fmt.Errorf("set up the API: %w", err)
 	}
@@ -78,7 +98,8 @@ func New(config Config, logger *slog.Logger) (*Server, error) {
 var ErrDrainTimeout = errors.New("requests were still running at the end of the drain time-out")
 
 // Serve answers requests on l until ctx ends, and then drains: first /readyz says 503, then no new connection is
-// taken, and requests in flight finish, within the drain time-out.
+// taken, and requests in flight finish, within the drain time-out. Streams end as soon as no new connection is taken:
+// those who come back for the rest then come to another process. It serves once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           s,
@@ -115,6 +136,7 @@ func (s *Server) drain(ctx context.Context, server *http.Server, failed chan err
 	case err := <-failed: // the listener is gone already
 		failed <- err
 	}
+	close(s.stopping)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.DrainTimeout)
 	defer cancel()
 	err := server.Shutdown(ctx)
