@@ -18,6 +18,7 @@ import (
 
 	"holdfast/domain"
 	"holdfast/internal/clients"
+	"holdfast/internal/httpapi"
 )
 
 // More, by hand: go test -run TestGeneratedRequests ./internal/httpapi -args -requests 50000 -seed 7.
@@ -31,7 +32,7 @@ var (
 func TestGeneratedRequests(t *testing.T) {
 	t.Parallel()
 	const senders = 4
-	b := setup(t)
+	b := setup(t, func(c *httpapi.Config) { c.StreamLifetime = 10 * time.Millisecond })
 	hall, err := b.bookings.CreateResource(t.Context(), domain.Resource{
 		Name: "Hall", TimeZone: "UTC", Places: 50, UnitMinutes: 60, Price: domain.Money{Amount: 100, Currency: "EUR"}, Hold: time.Minute,
 	})

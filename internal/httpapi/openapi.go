@@ -178,7 +178,10 @@ func describeStreamBooking(gate huma.Middlewares) huma.Operation {
 		Responses: map[string]*huma.Response{
 			"200": {
 				Description: "Events.",
-				Content:     map[string]*huma.MediaType{eventStreamContentType: {Schema: &huma.Schema{Type: huma.TypeString}}},
+				Headers: map[string]*huma.Header{"X-Accel-Buffering": {
+					Description: "no: what stands between is asked to pass events on at once.", Schema: &huma.Schema{Type: huma.TypeString},
+				}},
+				Content: map[string]*huma.MediaType{eventStreamContentType: {Schema: &huma.Schema{Type: huma.TypeString}}},
 			},
 			"204": {Description: "The booking is final, and there is no event after Last-Event-ID."},
 		},

@@ -304,10 +304,10 @@ func TestDrainEndsStreamsAndWaitsAtOnce(t *testing.T) {
 	require.Zero(t, b.api.Following())
 }
 
-// A customer who waits holds no connection to the database: 200 of them leave a pool of four to those who book.
+// A customer who waits holds no connection to the database: 100 of them leave a pool of four to those who book.
 func TestIdleStreamsStarveNobody(t *testing.T) {
 	t.Parallel()
-	const followers = 200
+	const followers = 100
 	b := setup(t)
 	pool, err := postgres.Open(t.Context(), postgres.PoolConfig{URL: b.db.URL, ApplicationName: "small", MaxConns: 4})
 	require.NoError(t, err)
