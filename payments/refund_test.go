@@ -178,6 +178,7 @@ func TestRefund_EveryFaultHeals(t *testing.T) {
 func TestRefund_ListingsThatLie(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.config.Poll = 10 * time.Millisecond
 	for _, lie := range []string{"list_page_empty", "list_page_error", "error_503"} {
 		for _, lost := range []string{"reset_after", "error_500_after"} {
 			id := b.lateSuccess()
@@ -315,6 +316,8 @@ func TestRefund_ByHandCounts(t *testing.T) {
 		Operation: domain.OpRefund, IntentID: intent, Key: "by-hand", Params: payments.Params{"payment_intent": intent, "amount": "2500"},
 	})
 	require.Equal(t, payments.Executed, out.Class, out.Detail)
+	b.config.Poll = 10 * time.Millisecond
+	b.sim.AddFault(stripesim.Fault{Operation: "refunds.list", Fault: "list_page_empty"}) // a listing that denies the refusal proves nothing
 	require.Equal(t, "done", b.healRefund(id))
 	require.Len(t, b.refunds(id), 1)
 	require.Equal(t, []string{"held", "failed", "refunded"}, b.events(id))
