@@ -16,6 +16,7 @@ import (
 
 	"holdfast/domain"
 	"holdfast/internal/postgres"
+	"holdfast/internal/telemetry"
 )
 
 const (
@@ -51,6 +52,7 @@ type line struct{ attrs []slog.Attr }
 // Work runs the handler and logs one line.
 func (a *adapter[T]) Work(ctx context.Context, rjob *river.Job[T]) error {
 	start := time.Now()
+	ctx = telemetry.WithTrace(ctx, telemetry.NewTrace()) // joins this run's line and those of the sends that it makes
 	job := Job{
 		ID:       rjob.ID,
 		Effect:   a.effect(rjob.Args),

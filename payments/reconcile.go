@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"holdfast/internal/telemetry"
 )
 
 // Work is one kind of the reconciler's work. Step does one item and tells whether there was one to do.
@@ -132,10 +134,10 @@ func (r *Reconciler) round(ctx context.Context, w Work) (n int, err error) {
 	return n, errors.Join(failures...)
 }
 
-// step takes one step under its time limit. The end of ctx does not cut it off at once: a send that is under way is
-// better brought home than left as a doubt.
+// step takes one step under its time limit and a trace of its own. The end of ctx does not cut it off at once: a send that
+// is under way is better brought home than left as a doubt.
 func (r *Reconciler) step(ctx context.Context, w Work) (bool, error) {
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.rhythm.Step)
+	within, cancel := context.WithTimeout(telemetry.WithTrace(context.WithoutCancel(ctx), telemetry.NewTrace()), r.rhythm.Step)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		select {

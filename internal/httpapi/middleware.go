@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"holdfast/internal/telemetry"
 )
 
 // ServeHTTP is all that happens to every request, whether it is for an operation of ours or not: an id, a deadline,
@@ -19,7 +21,11 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	started := time.Now()
 	x := &exchange{id: uuid.Must(uuid.NewV7()).String()}
 	w := &recorder{ResponseWriter: rw}
-	open := context.WithValue(r.Context(), exchangeKey{}, x)
+	trace, ok := telemetry.ParseTraceparent(r.Header["Traceparent"])
+	if !ok {
+		trace = telemetry.NewTrace()
+	}
+	open := telemetry.WithTrace(context.WithValue(r.Context(), exchangeKey{}, x), trace)
 	x.control, x.open = http.NewResponseController(w), open
 	ctx, cancel := context.WithTimeout(open, s.config.RequestTimeout)
 	defer cancel()

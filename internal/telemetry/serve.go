@@ -15,9 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// NewLogger writes one JSON object per line.
+// NewLogger writes one JSON object per line, with the trace id of the context that it is written in ([WithTrace]).
 func NewLogger(w io.Writer, level slog.Level, service string) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})).With("service", service)
+	return slog.New(traced{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})}).With("service", service)
 }
 
 // NewRegistry makes a registry with the process's and the runtime's own metrics.
