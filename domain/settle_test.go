@@ -174,3 +174,23 @@ func TestEnd_WholeMatrix(t *testing.T) {
 		}
 	}
 }
+
+// A customer's cancellation over every state: it ends what is held as any end does, becomes the reason of what is ending
+// unpaid, and moves nothing else. Another card is taken by a held booking whose card was declined, and by no other.
+func TestCancelAndTakesCard_WholeMatrix(t *testing.T) {
+	t.Parallel()
+	for _, s := range states() {
+		m := domain.Cancel(s)
+		name := fmt.Sprintf("%+v -> %+v", s, m)
+		switch {
+		case s.Booking == domain.BookingEnding && s.Reason != domain.EndCancel && s.Payment != domain.PaymentSucceeded:
+			require.Equal(t, domain.Move{Changed: true, Booking: s.Booking, Reason: domain.EndCancel, Payment: s.Payment}, m, name)
+		case s.Booking == domain.BookingHeld:
+			require.Equal(t, domain.End(s, domain.EndCancel), m, name)
+		default:
+			require.False(t, m.Changed || m.Release || m.Fence || m.Refund, name)
+			require.Equal(t, []any{s.Booking, s.Reason, s.Payment}, []any{m.Booking, m.Reason, m.Payment}, name)
+		}
+		require.Equal(t, s.Booking == domain.BookingHeld && s.Payment == domain.PaymentDeclined && s.HasIntent, domain.TakesCard(s), name)
+	}
+}
