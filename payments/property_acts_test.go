@@ -54,6 +54,18 @@ func acts() []act {
 		{"the customer pays with the browser", does(stripesim.Action{Action: "customer_confirm", PaymentMethod: "pm_card_mastercard"})},
 		{"the customer tries a bad card", does(stripesim.Action{Action: "customer_confirm", PaymentMethod: "pm_card_chargeDeclined"})},
 
+		{"the customer brings another card", func(w *world, id domain.BookingID) {
+			_ = w.change(id, domain.NewID[domain.EffectID]().String(), rapid.SampledFrom([]string{
+				"pm_card_visa", "pm_card_mastercard", "pm_card_chargeDeclined", "pm_card_authenticationRequired", "pm_card_nobodyKnows",
+			}).Draw(w.rapid, "another card"))
+		}},
+
+		// Webhooks, true and untrue, and whoever acts on them.
+		{"an event is delivered", (*world).hear},
+		{"an event is acted on", func(w *world, _ domain.BookingID) {
+			w.mortally(func(p *payments.Payments, w *world) error { _, err := p.SettleEvent(w.ctx); return err })
+		}},
+
 		// The operator.
 		{"the charge is replayed", func(w *world, id domain.BookingID) { w.replay(id, domain.EffectCharge) }},
 		{"the fence is replayed", func(w *world, id domain.BookingID) { w.replay(id, domain.EffectCancel) }},
@@ -103,8 +115,19 @@ func (w *world) maybe(id domain.BookingID, kind domain.EffectKind) (domain.Effec
 	return w.effect(id, kind), true
 }
 
+// hear delivers an event that claims anything of the booking's intent: it may be weeks old, doubled or untrue.
+func (w *world) hear(id domain.BookingID) {
+	intent := w.intent(id)
+	if intent == "" {
+		return
+	}
+	kind := rapid.SampledFrom([]string{"succeeded", "payment_failed", "requires_action", "processing", "canceled"}).Draw(w.rapid, "event")
+	w.deliver(w.claim("evt_"+domain.NewID[domain.EffectID]().String(), "payment_intent."+kind, intent, map[string]string{"booking_id": id.String()}))
+}
+
 // due lets every wait be over.
 func (w *world) due() {
+	w.exec(`UPDATE provider_events SET due_at = clock_timestamp() WHERE status = 'pending'`)
 	w.exec(`UPDATE outbox SET due_at = clock_timestamp() WHERE status = 'in_doubt'`)
 	w.exec(`UPDATE payments SET watch_at = clock_timestamp() WHERE watch_at IS NOT NULL`)
 }
@@ -119,7 +142,7 @@ func (w *world) day() {
 // fail arms a fault for sends of this booking, or for reads.
 func (w *world) fail(id domain.BookingID) {
 	f := stripesim.Fault{
-		Operation: "payment_intents." + rapid.SampledFrom([]string{"create", "confirm", "cancel"}).Draw(w.rapid, "send"),
+		Operation: "payment_intents." + rapid.SampledFrom([]string{"create", "update", "confirm", "cancel"}).Draw(w.rapid, "send"),
 		KeyMatch:  w.paymentID(id),
 		Fault: rapid.SampledFrom([]string{
 			"reset_before", "reset_after", "reset_after_reused", "error_500_before", "error_500_after", "partial_500", "partial_500", "error_502", "error_503",

@@ -71,7 +71,7 @@ func newWorld(b *bed, rt *rapid.T) *world {
 	own := *b
 	own.TB = caseTB{TB: b.TB, rapid: rt}
 	w := &world{bed: &own, rapid: rt}
-	w.exec(`TRUNCATE bookings, allocations, idempotency_keys, payments, provider_calls, outbox, operator_actions, outbox_pauses, river_job CASCADE`)
+	w.exec(`TRUNCATE provider_events, card_changes, refunds, bookings, allocations, idempotency_keys, payments, provider_calls, outbox, operator_actions, outbox_pauses, river_job CASCADE`)
 	w.sim.Reset()
 	w.config.MaxSends = rapid.IntRange(1, 4).Draw(rt, "sends of a worker")
 	for range rapid.IntRange(1, 2).Draw(rt, "bookings") {
