@@ -38,17 +38,20 @@ func IsTransient(err error) bool {
 // IsLockTimeout tells whether a statement waited for a lock as long as it may, and did nothing.
 func IsLockTimeout(err error) bool { return hasState(err, stateLockNotAvailable) }
 
-// IsUnavailable tells whether the database could not be reached, takes no work for now, or the connection broke. In the
-// last case the outcome of a statement that was sent by then is unknown.
+// IsUnavailable tells whether the database could not be reached, refuses our login, takes no work for now, or the
+// connection broke. In the last case the outcome of a statement that was sent by then is unknown.
 func IsUnavailable(err error) bool {
+	var dial *pgconn.ConnectError
+	if errors.As(err, &dial) {
+		return true // whatever the reason, such as a password that was changed: no statement was sent
+	}
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		return strings.HasPrefix(e.Code, classConnection) || strings.HasPrefix(e.Code, classOperatorIntervention) ||
 			strings.HasPrefix(e.Code, classResources) || e.Code == stateIdleInTransaction || e.Code == stateReadOnly
 	}
-	var dial *pgconn.ConnectError
 	var network net.Error
-	return errors.As(err, &dial) || errors.As(err, &network) || pgconn.Timeout(err) ||
+	return errors.As(err, &network) || pgconn.Timeout(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, pgx.ErrNoRows) && pgconn.SafeToRetry(err)
 }
