@@ -171,7 +171,7 @@ func TestAccept_SlotLockTimeout(t *testing.T) {
 	}, 10*time.Second, 10*time.Millisecond)
 	require.NoError(t, tx.Rollback(b.ctx))
 	require.Equal(t, each(0, 0), b.rows())
-	answer, err := impatient.Accept(b.ctx, b.client, "key", request(id, 0))
+	answer, err := b.service.Accept(b.ctx, b.client, "key", request(id, 0))
 	require.NoError(t, err)
 	require.Equal(t, 201, answer.Status)
 }
