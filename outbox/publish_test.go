@@ -185,49 +185,6 @@ func TestNothingOvertakesAnEventThatDidNotGoOut(t *testing.T) {
 	}
 }
 
-// TestIncident16_LostAcknowledgement (G6): the acknowledgement is cut, and the event is published again within the
-// stream's window and after it. Both end done under one id, with equal bytes; nothing is parked.
-func TestIncident16_LostAcknowledgement(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	for name, test := range map[string]struct {
-		window time.Duration
-		copies int
-	}{
-		"within the window": {window: time.Minute, copies: 1},
-		"after the window":  {window: 100 * time.Millisecond, copies: 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			js := b.stream(t, testnats.New(t), StreamConfig{DuplicateWindow: test.window})
-			made := b.book(t)
-			cut := publisherFunc(func(ctx context.Context, m Message) (Ack, error) {
-				_, err := js.Publish(ctx, m)
-				require.NoError(t, err)
-				return Ack{}, errors.New("no acknowledgement in time")
-			})
-			verdict, err := b.drain(cut).Work(t.Context(), Job{Effect: made.held})
-			require.NoError(t, err)
-			require.Positive(t, verdict.After)
-			require.Equal(t, domain.EffectPending, b.load(t, made.held).Status)
-			if test.copies == 2 {
-				<-time.After(5 * test.window) // the window is the server's, by its clock: there is no signal to wait for
-			}
-			_, err = b.drain(js).Work(t.Context(), Job{Effect: made.held})
-			require.NoError(t, err)
-			e := b.load(t, made.held)
-			require.Equal(t, domain.EffectDone, e.Status)
-			require.Equal(t, test.copies == 1, e.Duplicate)
-			messages := told(t, js)
-			require.Len(t, messages, test.copies)
-			for _, m := range messages {
-				require.Equal(t, messages[0].Data, m.Data)
-				require.Equal(t, made.held.String(), m.Header.Get("Nats-Msg-Id"))
-			}
-		})
-	}
-}
-
 // TestIncident15_OnlyTheStreamsAcknowledgementCompletes (G6): the stream is gone and somebody else answers, or another
 // stream takes the subject. No row is done; it goes out when the stream is back.
 func TestIncident15_OnlyTheStreamsAcknowledgementCompletes(t *testing.T) {

@@ -14,20 +14,14 @@ import (
 	"holdfast/internal/postgres"
 )
 
-// NewEffect is an effect that is about to be committed with its cause.
-type NewEffect struct {
-	BookingID domain.BookingID
-	Kind      domain.EffectKind // not publish: events are appended by AppendEvent
-}
-
 // Append queues an effect and the River job that carries it. Both exist if, and only if, the batch's transaction commits.
-// Workers find the job by polling; a [Waker] told after the commit makes that faster.
-func Append(b *pgx.Batch, e NewEffect) domain.EffectID {
+// Workers find the job by polling; a [Waker] told after the commit makes that faster. Events are appended by AppendEvent.
+func Append(b *pgx.Batch, booking domain.BookingID, kind domain.EffectKind) domain.EffectID {
 	id := domain.NewID[domain.EffectID]()
 	postgres.Exec(b, "append an effect", `
 		INSERT INTO outbox (id, booking_id, kind, due_at, job_id, created_at)
 		VALUES ($1, $2, $3, clock_timestamp(), enqueue_job($3, $1, now()), clock_timestamp())`,
-		id, e.BookingID, e.Kind)
+		id, booking, kind)
 	return id
 }
 

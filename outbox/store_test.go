@@ -21,7 +21,7 @@ func TestAppendCommitsWithItsCause(t *testing.T) {
 	var id domain.EffectID
 	appendCancel := func(tx pgx.Tx) error {
 		return write(t.Context(), tx, func(q *pgx.Batch) error {
-			id = Append(q, NewEffect{BookingID: made.booking, Kind: domain.EffectCancel})
+			id = Append(q, made.booking, domain.EffectCancel)
 			return nil
 		})
 	}

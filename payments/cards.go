@@ -62,7 +62,7 @@ func (k *Desk) changeCard(ctx context.Context, tx pgx.Tx, d dossier, a Ask, paym
 		d.payment.ID, d.payment.Version, card, paymentMethod, domain.PaymentPending)
 	postgres.Exec(&b, "count another card", `INSERT INTO card_changes (payment_id, card, client_id, changed_at) VALUES ($1, $2, $3, clock_timestamp())`,
 		d.payment.ID, card, a.Client)
-	outbox.Append(&b, outbox.NewEffect{BookingID: a.Booking, Kind: domain.EffectCharge})
+	outbox.Append(&b, a.Booking, domain.EffectCharge)
 	if err := postgres.Send(ctx, tx, &b); err != nil {
 		return decided{}, err
 	}

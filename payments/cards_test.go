@@ -230,6 +230,28 @@ func TestCards_ConfirmWaitsForTheUpdate(t *testing.T) {
 	require.Len(t, b.charges(id), 1)
 }
 
+// A state of the intent speaks of the card that is on it (G3, G4): the customer asks for another card, and before it is
+// brought there the bank wants to see them for one that they tried themselves. Expected: nobody is told to act for the new
+// card, whose confirm has not run, and it pays.
+func TestCards_AStateOfAnotherCardSaysNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.declined()
+	require.Equal(t, 202, b.change(id, "second", "pm_card_visa"))
+	_, err := b.sim.Act(stripesim.Action{Action: "customer_confirm", PaymentIntent: b.intent(id), PaymentMethod: "pm_card_authenticationRequired"})
+	require.NoError(t, err)
+	b.deliver(b.claim("evt_1", "payment_intent.requires_action", b.intent(id), map[string]string{"booking_id": id.String()}))
+	b.settleEvents(b.engine())
+	_, payment, _ := b.statuses(id)
+	require.Equal(t, "pending", payment, b.tale(id))
+	require.NotContains(t, b.events(id), "action_required")
+	b.work(b.engine(), id, domain.EffectCharge)
+	b.reconcile(b.engine(), id)
+	booking, _, _ := b.statuses(id)
+	require.Equal(t, "confirmed", booking, b.tale(id))
+	require.Len(t, b.charges(id), 1)
+}
+
 // An update's stored 500 is a doubt that its key cannot end: the booking is fenced, and nothing is charged.
 func TestCards_AStoredErrorIsFenced(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -140,10 +141,10 @@ func (p *Payments) carryOut(ctx context.Context, e outbox.Effect, r role, d deci
 			d, err = p.settleUpdate(ctx, e, r, s, out)
 		case domain.OpConfirm:
 			d, err = p.settleConfirm(ctx, e, r, s, out)
-		case domain.OpCancel, domain.OpRefund: // no charge's
-			return progress{}, nil
-		default:
-			return progress{}, nil
+		case domain.OpCancel, domain.OpRefund:
+			err = fmt.Errorf("a charge has sent a %s", s.call.Operation)
+		default: // its record stands as unknown, and whoever does send such a thing ends it
+			err = fmt.Errorf("a charge has sent a %s", s.call.Operation)
 		}
 		if err != nil {
 			return progress{}, err

@@ -41,7 +41,7 @@ func (f refund) total() domain.Money { return domain.Money{Amount: f.Amount, Cur
 // beginRefund queues a refund of all that was taken, and the effect that makes it. A payment succeeds once, so there is
 // one for each, and the unique index says so.
 func beginRefund(b *pgx.Batch, d dossier) {
-	effect := outbox.Append(b, outbox.NewEffect{BookingID: d.booking.ID, Kind: domain.EffectRefund})
+	effect := outbox.Append(b, d.booking.ID, domain.EffectRefund)
 	postgres.Exec(b, "begin a refund", `
 		INSERT INTO refunds (id, payment_id, effect_id, amount, currency, reason, created_at, updated_at)
 		SELECT $1, p.id, $2, coalesce(nullif(p.amount_received, 0), p.amount), p.currency, $3, clock_timestamp(), clock_timestamp()

@@ -51,7 +51,7 @@ func (p *Payments) apply(b *pgx.Batch, d dossier, m domain.Move, seen *Intent) e
 		}
 	}
 	if m.Fence {
-		outbox.Append(b, outbox.NewEffect{BookingID: d.booking.ID, Kind: domain.EffectCancel})
+		outbox.Append(b, d.booking.ID, domain.EffectCancel)
 	}
 	if m.Refund {
 		beginRefund(b, d)

@@ -46,7 +46,7 @@ func FuzzFingerprint(f *testing.F) {
 	) {
 		for _, s := range []string{name, email, method, key, value, name2, email2, method2, key2, value2} {
 			if !utf8.ValidString(s) {
-				t.Skip("no request holds such a text: the body's decoder and PostgreSQL refuse it")
+				return // no request holds such a text: the body's decoder and PostgreSQL refuse it
 			}
 		}
 		build := func(resource domain.ResourceID, start, length int64, quantity uint16, name, email, method, key, value string, expected int64) Request {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"strings"
 
@@ -97,22 +96,12 @@ func withJSON(w http.ResponseWriter, r *http.Request, _ *exchange) error {
 	if !saysJSON(r.Header) {
 		return newProblem(CodeUnsupportedMediaType, "Send the body as Content-Type: application/json, in UTF-8 and not compressed.")
 	}
-	tooLarge := newProblem(CodeBodyTooLarge, "A body of more than 64 KiB is not read.")
-	if r.ContentLength > maxBody {
-		return tooLarge.with("Connection", "close") // rather than reading the rest
+	body, err := readBody(w, r, maxBody)
+	if errors.Is(err, errBodyCut) {
+		return malformed(errBodyCut.Error())
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		var limit *http.MaxBytesError
-		var network net.Error
-		switch {
-		case errors.As(err, &limit):
-			return tooLarge
-		case errors.As(err, &network) && network.Timeout():
-			return newProblem(CodeRequestTimeout, "The body did not arrive in time.").with("Connection", "close")
-		default:
-			return malformed("the body ended before its announced length")
-		}
+		return err
 	}
 	if len(body) == 0 {
 		return malformed("the body is empty")

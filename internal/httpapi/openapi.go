@@ -60,23 +60,14 @@ func (s *Server) describe() huma.Config {
 }
 
 func describeCreateBooking(gate huma.Middlewares) huma.Operation {
-	op := scoped(huma.Operation{
+	return decides(huma.Operation{
 		OperationID: "create-booking", Method: http.MethodPost, Path: "/v1/bookings", Tags: []string{"Bookings"},
 		Summary: "Take a booking",
 		Description: "Needs the scope bookings:write and an Idempotency-Key; see the rules above. Holds the slot and begins the payment. " +
 			"201 tells that the slot is held, not that it is paid: look at the booking until its status is confirmed, expired, cancelled or failed.",
-		Parameters:       []*huma.Param{keyParameter()},
-		DefaultStatus:    http.StatusCreated,
-		SkipValidateBody: true, // decodeBooking does
-		Responses: map[string]*huma.Response{"201": {
-			Description: "The slot is held.",
-			Content:     map[string]*huma.MediaType{"application/json": {Schema: reference("Booking")}},
-		}},
-	}, CodeMalformedJSON, CodeKeyMissing, CodeKeyMalformed, CodeRequestTimeout, CodeSlotUnavailable, CodePriceChanged,
-		CodeRequestInProgress, CodeKeyExpired, CodeBodyTooLarge, CodeUnsupportedMediaType, CodeValidationFailed, CodeKeyReused,
-		CodeAmountTooSmall, CodeAmountTooLarge, CodeAmountTooFine, CodeCurrencyNotCharged, CodeResourceNotFound)
-	op.Middlewares = gate
-	return op
+		DefaultStatus: http.StatusCreated,
+		Responses:     map[string]*huma.Response{"201": withBooking("The slot is held.")},
+	}, gate, CodeSlotUnavailable, CodePriceChanged, CodeAmountTooSmall, CodeAmountTooLarge, CodeAmountTooFine, CodeCurrencyNotCharged, CodeResourceNotFound)
 }
 
 func describeListBookings(gate huma.Middlewares) huma.Operation {
@@ -110,55 +101,50 @@ func describeGetBooking(gate huma.Middlewares) huma.Operation {
 	return op
 }
 
-func keyParameter() *huma.Param {
-	return &huma.Param{
+// decides is an operation that is carried out once for its key, and may be refused as every such one may.
+func decides(op huma.Operation, gate huma.Middlewares, codes ...Code) huma.Operation {
+	op.Parameters = append(op.Parameters, &huma.Param{
 		Name: "Idempotency-Key", In: "header", Required: true, Example: "8e03978e-40d5-43dd-bc93-6894a57f9324",
 		Description: "Names this intention: 1 to 255 visible ASCII characters, bare or as a quoted string. The same key is never carried out twice.",
 		Schema:      &huma.Schema{Type: huma.TypeString},
-	}
+	})
+	op.SkipValidateBody = true // parseJSON and what follows it do
+	op = scoped(op, append(codes, CodeMalformedJSON, CodeKeyMissing, CodeKeyMalformed, CodeRequestTimeout, CodeRequestInProgress, CodeKeyExpired,
+		CodeBodyTooLarge, CodeUnsupportedMediaType, CodeValidationFailed, CodeKeyReused)...)
+	op.Middlewares = gate
+	return op
+}
+
+// withBooking is an answer that shows a booking.
+func withBooking(says string) *huma.Response {
+	return &huma.Response{Description: says, Content: map[string]*huma.MediaType{"application/json": {Schema: reference("Booking")}}}
 }
 
 func describeChangePayment(gate huma.Middlewares) huma.Operation {
-	op := scoped(huma.Operation{
+	return decides(huma.Operation{
 		OperationID: "change-payment", Method: http.MethodPost, Path: "/v1/bookings/{id}/payment", Tags: []string{"Bookings"},
 		Summary: "Pay with another card",
 		Description: "Needs the scope bookings:write and an Idempotency-Key. For a booking that is held and whose payment is declined. " +
 			"202 tells that the other card will be charged, at most once and only if nothing was charged before: look at the booking for what came of it. " +
 			"A few cards are taken for a booking, and for all of a client's bookings together.",
-		Parameters:       []*huma.Param{keyParameter()},
-		DefaultStatus:    http.StatusAccepted,
-		SkipValidateBody: true, // decodePayment does
-		Responses: map[string]*huma.Response{"202": {
-			Description: "The other card was taken, and waits for its charge.",
-			Content:     map[string]*huma.MediaType{"application/json": {Schema: reference("Booking")}},
-		}},
-	}, CodeMalformedJSON, CodeKeyMissing, CodeKeyMalformed, CodeRequestTimeout, CodePaymentNotDeclined, CodeTooManyCards,
-		CodeRequestInProgress, CodeKeyExpired, CodeBodyTooLarge, CodeUnsupportedMediaType, CodeValidationFailed, CodeKeyReused, CodeNotFound)
-	op.Middlewares = gate
-	return op
+		DefaultStatus: http.StatusAccepted,
+		Responses:     map[string]*huma.Response{"202": withBooking("The other card was taken, and waits for its charge.")},
+	}, gate, CodePaymentNotDeclined, CodeTooManyCards, CodeNotFound)
 }
 
 func describeCancelBooking(gate huma.Middlewares) huma.Operation {
-	booking := func(says string) *huma.Response {
-		return &huma.Response{Description: says, Content: map[string]*huma.MediaType{"application/json": {Schema: reference("Booking")}}}
-	}
-	op := scoped(huma.Operation{
+	return decides(huma.Operation{
 		OperationID: "cancel-booking", Method: http.MethodPost, Path: "/v1/bookings/{id}/cancel", Tags: []string{"Bookings"},
 		Summary: "Cancel a booking",
 		Description: "Needs the scope bookings:write and an Idempotency-Key; the body is {}. For a booking that is held: its payment is stopped, and the slot " +
 			"becomes free once the provider has proved that no money was taken. If it was taken at the last moment, the booking is cancelled all the same, and " +
 			"the money goes back. A booking that is over stays as it is.",
-		Parameters:       []*huma.Param{keyParameter()},
-		DefaultStatus:    http.StatusOK,
-		SkipValidateBody: true,
+		DefaultStatus: http.StatusOK,
 		Responses: map[string]*huma.Response{
-			"200": booking("The booking is over."),
-			"202": booking("The booking is ending: look at it for what came of it."),
+			"200": withBooking("The booking is over."),
+			"202": withBooking("The booking is ending: look at it for what came of it."),
 		},
-	}, CodeMalformedJSON, CodeKeyMissing, CodeKeyMalformed, CodeRequestTimeout, CodeBookingConfirmed, CodeRequestInProgress, CodeKeyExpired,
-		CodeBodyTooLarge, CodeUnsupportedMediaType, CodeValidationFailed, CodeKeyReused, CodeNotFound)
-	op.Middlewares = gate
-	return op
+	}, gate, CodeBookingConfirmed, CodeNotFound)
 }
 
 func describeStreamBooking(gate huma.Middlewares) huma.Operation {

@@ -3,12 +3,14 @@ package httpapi_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -81,7 +83,9 @@ func TestSlowHeadersAreCutOff(t *testing.T) {
 	s := serve(t, fakes{}, func(c *httpapi.Config) { c.ReadHeaderTimeout = 50 * time.Millisecond })
 	conn := s.dial(t, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
 	_, err := io.ReadAll(conn)
-	require.NoError(t, err, "the server has closed the connection")
+	if !errors.Is(err, syscall.ECONNRESET) { // as a close looks to what arrives after it, on a busy machine
+		require.NoError(t, err, "the server has closed the connection")
+	}
 	require.NoError(t, s.end(t))
 }
 

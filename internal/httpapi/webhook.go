@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 
@@ -54,22 +53,12 @@ func (s *Server) withDelivery(w http.ResponseWriter, r *http.Request, x *exchang
 	}
 	x.signature = strings.Join(r.Header.Values("Stripe-Signature"), ",")
 	r.Header.Del("Content-Type")
-	tooLarge := newProblem(CodeBodyTooLarge, "A delivery of more than 512 KiB is not read.")
-	if r.ContentLength > maxDelivery {
-		return tooLarge.with("Connection", "close")
+	body, err := readBody(w, r, maxDelivery)
+	if errors.Is(err, errBodyCut) {
+		return newProblem(CodeSignatureInvalid, "The body ended before its announced length.")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDelivery))
 	if err != nil {
-		var limit *http.MaxBytesError
-		var network net.Error
-		switch {
-		case errors.As(err, &limit):
-			return tooLarge
-		case errors.As(err, &network) && network.Timeout():
-			return newProblem(CodeRequestTimeout, "The body did not arrive in time.").with("Connection", "close")
-		default:
-			return newProblem(CodeSignatureInvalid, "The body ended before its announced length.")
-		}
+		return err
 	}
 	if len(body) == 0 { // signed or not, there is no event in it
 		return newProblem(CodeEventUnreadable, "The body is empty.")
