@@ -85,8 +85,7 @@ func TestAKilledWorkerIsCarriedOn(t *testing.T) { //nolint:tparallel // the grou
 				k := killWorker(t, heir)
 				k.inherit(heir)
 				for _, c := range k.cells {
-					t.Run(c.call+" "+c.kill, func(t *testing.T) {
-						t.Parallel()
+					t.Run(c.call+" "+c.kill, func(t *testing.T) { //nolint:paralleltest // it would wait for its turn while this test keeps a bed
 						k.check(t, c)
 						mu.Lock()
 						defer mu.Unlock()
