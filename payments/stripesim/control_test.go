@@ -98,7 +98,7 @@ func TestControlRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}{
 		{"faults", map[string]any{"fault": "explode"}, "there are bad_body, delay, error_424"},
 		{"faults", map[string]any{}, "there are bad_body, delay, error_424"},
-		{"faults", map[string]any{"fault": "search_lag"}, "there are bad_body, delay, error_424"},
+		{"faults", map[string]any{"fault": "search_lag", "operation": "payment_intents.list"}, "search_lag can hit no operation"},
 		{"faults", map[string]any{"fault": "reset_after", "opertion": "x"}, "opertion"},
 		{"faults", map[string]any{"fault": "reset_after", "operation": "confirm"}, "there are payment_intents.create, "},
 		{"faults", map[string]any{"fault": "reset_after", "nth": -1}, "nth, times"},

@@ -29,6 +29,9 @@ func (w *world) emit(c *call, kind string, snapshot object) {
 		e.requestID, e.key = c.requestID, c.key
 	}
 	w.events = append(w.events, e)
+	if strings.HasPrefix(kind, "payment_intent.") {
+		w.index(e.data)
+	}
 	w.announce(e)
 }
 

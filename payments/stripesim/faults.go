@@ -22,8 +22,8 @@ type Fault struct {
 	// Fault is the name of what goes wrong.
 	Fault string `json:"fault"`
 	// DelayMS is wall-clock time. slow: executes no earlier than this after arrival. delay: time before executing. hang_after: the
-	// answer is sent then after all. partial_500: rolls forward then. refuse: how long the address is shut. Others: the failure
-	// shows this much later.
+	// answer is sent then after all. partial_500: rolls forward then. refuse: how long the address is shut. search_lag: how far
+	// behind the index is, by default an hour. Others: the failure shows this much later.
 	DelayMS int `json:"delay_ms"`
 	// ShouldRetry sets the Stripe-Should-Retry header of the answer.
 	ShouldRetry *bool `json:"should_retry,omitempty"`

@@ -27,6 +27,9 @@ func target(fault string) string {
 	if strings.HasPrefix(fault, "list_") {
 		return "payment_intents.list"
 	}
+	if fault == "search_lag" {
+		return "payment_intents.search"
+	}
 	return "payment_intents.confirm"
 }
 
@@ -42,6 +45,9 @@ func (b *testBundle) meet(t *testing.T, f stripesim.Fault) response {
 	b.AddFault(f)
 	if strings.HasPrefix(f.Fault, "list_") {
 		return b.get(t, "/v1/payment_intents")
+	}
+	if f.Fault == "search_lag" {
+		return b.search(t, "status:'succeeded'")
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()

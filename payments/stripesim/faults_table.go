@@ -6,7 +6,10 @@ import (
 	"strings"
 )
 
-const faultRefuse = "refuse"
+const (
+	faultRefuse    = "refuse"
+	faultSearchLag = "search_lag"
+)
 
 // When a fault holds the execution back.
 const (
@@ -75,16 +78,20 @@ func faultSpecs() map[string]faultSpec {
 		"unauthorized_401": {answer: refusing(unauthorized), delays: true},
 		"list_page_error":  {answer: failing(500), delays: true, only: lists},
 		"list_page_empty":  {executes: true, answer: emptyPage, delays: true, only: lists},
-		"html_502":         {answer: html, delays: true},
-		"html_502_after":   {executes: true, answer: html, delays: true},
-		"error_424":        {answer: failing(424), delays: true},
-		"error_424_after":  {executes: true, answer: failing(424), delays: true},
-		"error_502":        {answer: failing(502), delays: true},
-		"error_502_after":  {executes: true, answer: failing(502), delays: true},
-		"error_503":        {answer: failing(503), delays: true},
-		"error_503_after":  {executes: true, answer: failing(503), delays: true},
-		"error_504":        {answer: failing(504), delays: true},
-		"error_504_after":  {executes: true, answer: failing(504), delays: true},
+		faultSearchLag: {
+			executes: true,
+			only:     func(c *call) bool { return strings.HasSuffix(c.operation(), ".search") },
+		},
+		"html_502":        {answer: html, delays: true},
+		"html_502_after":  {executes: true, answer: html, delays: true},
+		"error_424":       {answer: failing(424), delays: true},
+		"error_424_after": {executes: true, answer: failing(424), delays: true},
+		"error_502":       {answer: failing(502), delays: true},
+		"error_502_after": {executes: true, answer: failing(502), delays: true},
+		"error_503":       {answer: failing(503), delays: true},
+		"error_503_after": {executes: true, answer: failing(503), delays: true},
+		"error_504":       {answer: failing(504), delays: true},
+		"error_504_after": {executes: true, answer: failing(504), delays: true},
 	}
 	return specs
 }

@@ -30,9 +30,3 @@ func prepareIntentList(c *call) (execution, *apiError) {
 			func(t *intent) object { return t.render(x.data()) })
 	}, nil
 }
-
-// prepareSearch refuses. Stripe's search answers from an index that is late by a minute or an hour and filters on stale states; one
-// that is always right would teach a client to rely on it.
-func prepareSearch(*call) (execution, *apiError) {
-	return nil, invalid("", "query", "Search is not modelled by this simulator: list with a created window instead.")
-}

@@ -30,6 +30,7 @@ func prepareUpdate(c *call) (execution, *apiError) {
 		if err := w.update(t, change, methodName, customer); err != nil {
 			return nil, err
 		}
+		w.index(encode(t.render(expansions{}))) // which no event tells
 		return t.render(x), nil
 	}, nil
 }

@@ -25,6 +25,8 @@ type Config struct {
 	HangFor time.Duration
 	// SlowFor bounds how long slow waits for its client to leave; then it executes and answers. Default 10m.
 	SlowFor time.Duration
+	// SearchLag is how far the search index is behind, on the virtual clock. Default 1m, the most that Stripe calls normal.
+	SearchLag time.Duration
 	// WebhookURL is where events are delivered, and WebhookSecret what deliveries are signed with. Default: nowhere.
 	WebhookURL    string
 	WebhookSecret string
@@ -65,6 +67,7 @@ func New(cfg Config) *Simulator {
 	cfg.LockWait = orDefault(cfg.LockWait, 500*time.Millisecond)
 	cfg.HangFor = orDefault(cfg.HangFor, 10*time.Minute)
 	cfg.SlowFor = orDefault(cfg.SlowFor, 10*time.Minute)
+	cfg.SearchLag = orDefault(cfg.SearchLag, time.Minute)
 	cfg.WebhookBackoff = orDefault(cfg.WebhookBackoff, time.Second)
 	cfg.Logger = orDefault(cfg.Logger, slog.New(slog.DiscardHandler))
 	s := &Simulator{cfg: cfg, log: cfg.Logger, faults: faultSpecs(), conns: newConnections(), hooks: newHooks()}

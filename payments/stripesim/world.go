@@ -30,8 +30,10 @@ type world struct {
 	charges []*charge
 	refunds []*refund
 	events  []*event
-	methods map[string]*method
-	byID    map[string]*intent
+	// versions are what the search index is told, in order.
+	versions []version
+	methods  map[string]*method
+	byID     map[string]*intent
 
 	armed   []*armedFault
 	journal []*JournalEntry
