@@ -16,6 +16,7 @@ type Gateway interface {
 	Prompter
 	EventLister
 	Refunder
+	Disputer
 }
 
 // Sender makes the sends that may change something. Send never retries on its own, since each send is recorded before

@@ -87,6 +87,19 @@ func (g *Gateway) Refunds(ctx context.Context, intentID string) ([]payments.Prov
 	})
 }
 
+// Disputes lists all disputes of an intent, newest first.
+func (g *Gateway) Disputes(ctx context.Context, intentID string) ([]payments.ProviderDispute, error) {
+	act := "list disputes"
+	if !idFits(intentID) {
+		return nil, &ReadError{Act: act, Reason: "the intent's id is missing or malformed"}
+	}
+	filter := payments.Params{"payment_intent": intentID}
+	return walk(ctx, g, act, "/v1/disputes", filter, func(d *sdk.Dispute) (string, payments.ProviderDispute, error) {
+		dispute, err := translateDispute(d, intentID)
+		return dispute.ID, dispute, err
+	})
+}
+
 // IntentsCreated lists the intents created in [from, to], newest first.
 func (g *Gateway) IntentsCreated(ctx context.Context, from, to time.Time) ([]payments.Intent, error) {
 	filter := payments.Params{

@@ -6,6 +6,7 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v76"
 
+	"holdfast/domain"
 	"holdfast/payments"
 )
 
@@ -77,5 +78,37 @@ func translateRefund(r *sdk.Refund, intentID string) (payments.ProviderRefund, e
 	return payments.ProviderRefund{
 		ID: r.ID, IntentID: intentID, Status: string(r.Status), Amount: amount, FailureCode: token(string(r.FailureReason)),
 		RefundID: r.Metadata[metadataRefund], Ordinal: r.Metadata[metadataOrdinal],
+	}, nil
+}
+
+// translateDispute does the same for a dispute of the intent's charge. The status is Stripe's word as it is. Whether the
+// money is gone is what the dispute's own balance transactions say: one that takes it, and perhaps one that brings it back.
+func translateDispute(d *sdk.Dispute, intentID string) (payments.ProviderDispute, error) {
+	if d == nil || d.Object != "dispute" || !idFits(d.ID) || token(string(d.Status)) == "" || d.Created <= 0 {
+		return payments.ProviderDispute{}, errors.New("the answer holds something that is no whole dispute")
+	}
+	if d.PaymentIntent == nil || d.PaymentIntent.ID != intentID {
+		return payments.ProviderDispute{}, errors.New("the listing holds a dispute of another intent")
+	}
+	amount, err := fromProvider(d.Amount, string(d.Currency))
+	if err != nil {
+		return payments.ProviderDispute{}, err
+	}
+	away := 0
+	for _, t := range d.BalanceTransactions {
+		switch {
+		case t == nil || t.Object != "balance_transaction":
+			return payments.ProviderDispute{}, errors.New("the listing holds a dispute whose balance transactions are not whole")
+		case t.Amount < 0:
+			away++
+		case t.Amount > 0:
+			away--
+		}
+	}
+	return payments.ProviderDispute{
+		Dispute: domain.Dispute{
+			ID: d.ID, Status: domain.DisputeStatus(d.Status), Amount: amount, Reason: token(string(d.Reason)), Withdrawn: away > 0,
+		},
+		IntentID: intentID, Opened: time.Unix(d.Created, 0).UTC(),
 	}, nil
 }
