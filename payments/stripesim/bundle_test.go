@@ -185,6 +185,13 @@ func (b *testBundle) control(t *testing.T, method, path string, body, into any) 
 	return res.StatusCode
 }
 
+func mustJSON(t *testing.T, value any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(value)
+	require.NoError(t, err)
+	return raw
+}
+
 func eventually(t *testing.T, condition func() bool, what string) {
 	t.Helper()
 	require.Eventually(t, condition, 10*time.Second, 2*time.Millisecond, what)

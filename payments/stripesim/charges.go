@@ -21,6 +21,7 @@ type charge struct {
 	captured       bool
 	amountCaptured int64
 	amountRefunded int64
+	disputed       bool // an inquiry counts, too
 	decline        *decline
 }
 
@@ -41,6 +42,16 @@ func (w *world) newCharge(c *call, t *intent) *charge {
 	w.charges = append(w.charges, ch)
 	t.charges = append(t.charges, ch)
 	return ch
+}
+
+// taken is the charge of an intent that has taken money; nil if none has.
+func (t *intent) taken() *charge {
+	for _, ch := range t.charges {
+		if ch.status == chargeSucceeded {
+			return ch
+		}
+	}
+	return nil
 }
 
 // chargeByID answers nil if there is none.
@@ -76,7 +87,7 @@ func (ch *charge) render(x expansions) object {
 		"paid": ch.status == chargeSucceeded, "amount": ch.amount, "currency": ch.currency,
 		"captured": ch.captured, "amount_captured": ch.amountCaptured,
 		"refunded": ch.status == chargeSucceeded && ch.amountRefunded == ch.amount, "amount_refunded": ch.amountRefunded,
-		"disputed": false, "metadata": maps.Clone(ch.metadata), "payment_intent": ch.intent.id, "payment_method": ch.method.id,
+		"disputed": ch.disputed, "metadata": maps.Clone(ch.metadata), "payment_intent": ch.intent.id, "payment_method": ch.method.id,
 		"customer": null(ch.customer), "description": null(ch.description), "billing_details": billingDetails(),
 		"balance_transaction": nil, "calculated_statement_descriptor": "SIMULATED", "outcome": ch.outcome(),
 		"failure_code": nil, "failure_message": nil, "failure_balance_transaction": nil, "fraud_details": object{},

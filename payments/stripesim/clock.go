@@ -2,11 +2,13 @@ package stripesim
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
 // Advance moves the virtual clock forward: keys older than the retention are forgotten and charges left half-done by partial_500
-// roll forward, and webhooks that were refused are delivered again. Objects born earlier keep their created time. It returns the new virtual time. The clock never goes back.
+// roll forward, what is pending ends, and webhooks that were refused are delivered again. Objects born earlier keep their created
+// time. It returns the new virtual time. The clock never goes back.
 func (s *Simulator) Advance(d time.Duration) time.Time {
 	w := s.world.Load()
 	w.mu.Lock()
@@ -16,8 +18,35 @@ func (s *Simulator) Advance(d time.Duration) time.Time {
 		close(w.advanced)
 		w.advanced = make(chan struct{})
 		w.rollForward()
+		w.pass()
 	}
 	return w.now()
+}
+
+// appointment is something that time brings.
+type appointment struct {
+	due time.Time // virtual
+	do  func()
+}
+
+// after makes something happen in virtual time: with the first request, ledger or move of the clock from then on. The caller
+// holds mu.
+func (w *world) after(d time.Duration, do func()) {
+	w.agenda = append(w.agenda, appointment{w.now().Add(d), do})
+}
+
+// pass lets happen what is due, earliest first. The caller holds mu.
+func (w *world) pass() {
+	if len(w.agenda) == 0 {
+		return
+	}
+	now := w.now()
+	slices.SortStableFunc(w.agenda, func(a, b appointment) int { return a.due.Compare(b.due) })
+	for len(w.agenda) > 0 && !w.agenda[0].due.After(now) {
+		next := w.agenda[0]
+		w.agenda = w.agenda[1:]
+		next.do()
+	}
 }
 
 // Now returns the virtual time.

@@ -114,12 +114,12 @@ func (s *Simulator) controlAction(rw http.ResponseWriter, r *http.Request) {
 	if !decode(rw, r, &action) {
 		return
 	}
-	status, err := s.Act(action)
+	done, err := s.Perform(action)
 	if err != nil {
 		complain(rw, err.Error())
 		return
 	}
-	reply(rw, http.StatusOK, object{"payment_intent": action.PaymentIntent, "status": status})
+	reply(rw, http.StatusOK, done)
 }
 
 // controlWebhooks says how events are delivered from now on.

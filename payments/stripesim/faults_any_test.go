@@ -3,6 +3,7 @@ package stripesim_test
 import (
 	"bytes"
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -155,7 +156,20 @@ func TestALostAnswerOfEveryWrite(t *testing.T) {
 			t.Helper()
 			return "/v1/refunds", "payment_intent=" + b.paid(t, "pm_card_visa")
 		},
+		"refunds.update": func(t *testing.T, b *testBundle) (string, string) {
+			t.Helper()
+			return "/v1/refunds/" + b.refund(t, "made", "payment_intent="+b.paid(t, "pm_card_visa")).id(), "metadata[a]=b"
+		},
+		"disputes.update": func(t *testing.T, b *testBundle) (string, string) {
+			t.Helper()
+			return "/v1/disputes/" + b.disputed(t), evidence + "winning_evidence"
+		},
+		"disputes.close": func(t *testing.T, b *testBundle) (string, string) {
+			t.Helper()
+			return "/v1/disputes/" + b.disputed(t) + "/close", ""
+		},
 	}
+	require.Equal(t, setup(t).Writes(), slices.Sorted(maps.Keys(writes)))
 	for operation, prepare := range writes {
 		for _, f := range []stripesim.Fault{
 			{Fault: "reset_after"},
@@ -183,6 +197,13 @@ func TestALostAnswerOfEveryWrite(t *testing.T) {
 			})
 		}
 	}
+}
+
+// disputed makes a dispute.
+func (b *testBundle) disputed(t *testing.T) string {
+	t.Helper()
+	b.paid(t, "pm_card_createDispute")
+	return b.Ledger().Disputes[0].ID
 }
 
 // A fault that could hit nothing would let a test pass that tests nothing.

@@ -127,6 +127,7 @@ func (w *world) settle(c *call, t *intent) *apiError {
 func (w *world) charged(c *call, t *intent, ch *charge) {
 	ch.succeed(t.captureMethod != captureManual)
 	w.emit(c, "charge.succeeded", ch.render(expansions{}))
+	w.aftermath(ch)
 	if t.status == canceled {
 		return
 	}

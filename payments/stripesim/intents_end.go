@@ -56,6 +56,7 @@ func prepareCapture(c *call) (execution, *apiError) {
 			t.metadata = mergeMetadata(t.metadata, metadata)
 		}
 		w.emit(c, "charge.captured", t.latest.render(expansions{}))
+		w.aftermath(t.latest)
 		w.emit(c, "payment_intent.succeeded", t.render(expansions{}))
 		return t.render(x), nil
 	}, nil

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Ledger is where the money is, whatever any client was told. Disputes, balance transactions and payouts are empty: they are not
-// modelled yet.
+// Ledger is where the money is, whatever any client was told. Balance transactions and payouts are empty: they are not modelled
+// yet.
 type Ledger struct {
-	Charges             []LedgerCharge `json:"charges"`
-	Refunds             []LedgerRefund `json:"refunds"`
-	Disputes            []struct{}     `json:"disputes"`
-	BalanceTransactions []struct{}     `json:"balance_transactions"`
-	Payouts             []struct{}     `json:"payouts"`
+	Charges             []LedgerCharge  `json:"charges"`
+	Refunds             []LedgerRefund  `json:"refunds"`
+	Disputes            []LedgerDispute `json:"disputes"`
+	BalanceTransactions []struct{}      `json:"balance_transactions"`
+	Payouts             []struct{}      `json:"payouts"`
 	// Executions are the writes that ran, and how long a key protects one.
 	Executions     []Execution `json:"executions"`
 	KeyRetentionMS int64       `json:"key_retention_ms"`
@@ -47,11 +47,24 @@ type LedgerRefund struct {
 	Charge         string            `json:"charge"`
 	Amount         int64             `json:"amount"`
 	Currency       string            `json:"currency"`
-	Status         string            `json:"status"` // pending, succeeded, failed
+	Status         string            `json:"status"` // pending, succeeded, failed, canceled
+	FailureReason  string            `json:"failure_reason"`
 	Reason         string            `json:"reason"`
 	Metadata       map[string]string `json:"metadata"`
-	IdempotencyKey string            `json:"idempotency_key"` // of the request that made it
+	IdempotencyKey string            `json:"idempotency_key"` // of the request that made it; "" if it was made at the dashboard
 	Created        int64             `json:"created"`
+}
+
+// LedgerDispute is one dispute or inquiry, oldest first.
+type LedgerDispute struct {
+	ID            string `json:"id"`
+	PaymentIntent string `json:"payment_intent"`
+	Charge        string `json:"charge"`
+	Amount        int64  `json:"amount"`
+	Currency      string `json:"currency"`
+	Status        string `json:"status"`
+	Reason        string `json:"reason"`
+	Created       int64  `json:"created"`
 }
 
 // Execution is one write that ran.
@@ -68,15 +81,16 @@ func (s *Simulator) Ledger() Ledger {
 	w := s.world.Load()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.pass()
 	l := Ledger{
-		Charges: []LedgerCharge{}, Refunds: []LedgerRefund{}, Disputes: []struct{}{}, BalanceTransactions: []struct{}{},
+		Charges: []LedgerCharge{}, Refunds: []LedgerRefund{}, Disputes: []LedgerDispute{}, BalanceTransactions: []struct{}{},
 		Payouts: []struct{}{}, Executions: append([]Execution{}, w.executions...), KeyRetentionMS: w.cfg.KeyRetention.Milliseconds(),
 	}
 	for _, ch := range w.charges {
 		entry := LedgerCharge{
 			ID: ch.id, PaymentIntent: ch.intent.id, IntentStatus: ch.intent.status, Amount: ch.amount, Currency: ch.currency,
 			Status: ch.status, Captured: ch.captured, AmountCaptured: ch.amountCaptured, AmountRefunded: ch.amountRefunded,
-			Metadata: maps.Clone(ch.metadata), IdempotencyKey: ch.key, Created: ch.created,
+			Disputed: ch.disputed, Metadata: maps.Clone(ch.metadata), IdempotencyKey: ch.key, Created: ch.created,
 		}
 		if ch.decline != nil {
 			entry.FailureCode = ch.decline.code
@@ -86,7 +100,14 @@ func (s *Simulator) Ledger() Ledger {
 	for _, f := range w.refunds {
 		l.Refunds = append(l.Refunds, LedgerRefund{
 			ID: f.id, PaymentIntent: f.charge.intent.id, Charge: f.charge.id, Amount: f.amount, Currency: f.charge.currency,
-			Status: f.status, Reason: f.reason, Metadata: maps.Clone(f.metadata), IdempotencyKey: f.key, Created: f.created,
+			Status: f.status, FailureReason: f.failure, Reason: f.reason, Metadata: maps.Clone(f.metadata), IdempotencyKey: f.key,
+			Created: f.created,
+		})
+	}
+	for _, d := range w.disputes {
+		l.Disputes = append(l.Disputes, LedgerDispute{
+			ID: d.id, PaymentIntent: d.charge.intent.id, Charge: d.charge.id, Amount: d.amount, Currency: d.charge.currency,
+			Status: d.status, Reason: d.reason, Created: d.created,
 		})
 	}
 	return l
@@ -126,7 +147,7 @@ func (l Ledger) Check() error {
 	perIntent, perBooking := map[string]int{}, map[string]int{}
 	refunded := map[string]int64{}
 	for _, f := range l.Refunds {
-		if f.Status != refundFailed {
+		if f.Status != refundFailed && f.Status != refundCanceled {
 			refunded[f.Charge] += f.Amount
 		}
 	}

@@ -14,7 +14,7 @@ type behaviour struct {
 	// challenge says when the bank asks for 3-D Secure: "", always, or on_session for a card set up for off-session use.
 	challenge string
 	pending   bool   // the charge is accepted and not final: the intent says processing
-	later     string // what follows a success; of these only pendingRefund is acted on yet
+	later     string // what follows a success: a dispute, or refunds that are pending or fail
 }
 
 const (

@@ -2,9 +2,9 @@ package stripesim
 
 import "maps"
 
-const refundPending, refundSucceeded, refundFailed = "pending", "succeeded", "failed"
+const refundPending, refundSucceeded, refundFailed, refundCanceled = "pending", "succeeded", "failed", "canceled"
 
-// refund gives money of a charge back. Guarded by world.mu; its birth also holds the lock of the charge's intent.
+// refund gives money of a charge back. Guarded by world.mu; its writes also hold the lock of the charge's intent.
 type refund struct {
 	id       string
 	order    int64
@@ -14,12 +14,23 @@ type refund struct {
 	reason   string
 	metadata map[string]string
 	status   string
-	key      string // of the request that made it
+	failure  string // why it failed
+	key      string // of the request that made it; "" if it was made at the dashboard
 }
 
 func (f *refund) ident() string { return f.id }
 func (f *refund) place() int64  { return f.order }
 func (f *refund) born() int64   { return f.created }
+
+// refundByID answers nil if there is none.
+func (w *world) refundByID(id string) *refund {
+	for _, f := range w.refunds {
+		if f.id == id {
+			return f
+		}
+	}
+	return nil
+}
 
 func (f *refund) render(x expansions) object {
 	o := object{
@@ -27,8 +38,8 @@ func (f *refund) render(x expansions) object {
 		"charge": f.charge.id, "payment_intent": f.charge.intent.id, "metadata": maps.Clone(f.metadata), "reason": null(f.reason),
 		"balance_transaction": nil, "receipt_number": nil, "source_transfer_reversal": nil, "transfer_reversal": nil,
 	}
-	if f.status == refundFailed {
-		o["failure_reason"] = "unknown"
+	if f.failure != "" {
+		o["failure_reason"] = f.failure
 	}
 	if x["charge"] {
 		o["charge"] = f.charge.render(expansions{})
@@ -39,11 +50,13 @@ func (f *refund) render(x expansions) object {
 	return o
 }
 
+func refundReasons() []string { return []string{"duplicate", "fraudulent", "requested_by_customer"} }
+
 func prepareRefund(c *call) (execution, *apiError) {
 	r := c.params.read()
 	intentID, chargeID := r.text("payment_intent"), r.text("charge")
 	amount := r.integer("amount")
-	reason := r.choice("reason", "duplicate", "fraudulent", "requested_by_customer")
+	reason := r.choice("reason", refundReasons()...)
 	metadata := r.object("metadata")
 	checkMetadata(r, metadata)
 	r.unmodelled("currency", "customer", "instructions_email", "origin", "refund_application_fee", "reverse_transfer")
@@ -63,25 +76,45 @@ func prepareRefund(c *call) (execution, *apiError) {
 		if err != nil {
 			return nil, err
 		}
-		rest := ch.amount - ch.amountRefunded
-		if amount > rest {
-			return nil, invalid("", "amount", "Only %d of this charge is left to be refunded.", rest)
+		f, err := w.refund(c, ch, refund{amount: amount, reason: reason, metadata: mergeMetadata(nil, metadata), key: c.key})
+		if err != nil {
+			return nil, err
 		}
-		f := &refund{
-			id: newID("re_3", 23), charge: ch, amount: orDefault(amount, rest), reason: reason, metadata: mergeMetadata(nil, metadata),
-			status: refundSucceeded, key: c.key,
-		}
-		if ch.method.later == "pendingRefund" {
-			f.status = refundPending
-		}
-		f.order, f.created = w.birth()
-		ch.amountRefunded += f.amount
-		w.refunds = append(w.refunds, f)
 		c.entry.Object = f.id
-		w.emit(c, "refund.created", f.render(expansions{}))
-		w.emit(c, "charge.refunded", ch.render(expansions{}))
 		return f.render(x), nil
 	}, nil
+}
+
+// refund gives back what is asked of a charge, or all that is left. It says succeeded at once unless the card is one whose refunds
+// are pending.
+func (w *world) refund(c *call, ch *charge, f refund) (*refund, *apiError) {
+	rest := ch.amount - ch.amountRefunded
+	if f.amount > rest {
+		return nil, invalid("", "amount", "Only %d of this charge is left to be refunded.", rest)
+	}
+	f.id, f.charge, f.amount, f.status = newID("re_3", 23), ch, orDefault(f.amount, rest), refundSucceeded
+	f.order, f.created = w.birth()
+	made := &f
+	switch ch.method.later {
+	case "pendingRefund":
+		f.status = refundPending
+		w.after(refundsEnd, func() {
+			if made.status == refundPending {
+				w.settleRefund(made, refundSucceeded, "")
+			}
+		})
+	case "refundFail":
+		w.after(refundsEnd, func() {
+			if made.status == refundSucceeded {
+				w.settleRefund(made, refundFailed, "")
+			}
+		})
+	}
+	ch.amountRefunded += f.amount
+	w.refunds = append(w.refunds, made)
+	w.emit(c, "refund.created", made.render(expansions{}))
+	w.emit(c, "charge.refunded", ch.render(expansions{}))
+	return made, nil
 }
 
 // refundable finds the charge that a refund is for, if any of its money is left.
@@ -92,12 +125,7 @@ func (w *world) refundable(intentID, chargeID string) (*charge, *apiError) {
 		if t == nil {
 			return nil, missing("payment intent", "payment_intent", intentID)
 		}
-		for _, ch := range t.charges {
-			if ch.status == chargeSucceeded {
-				found = ch
-			}
-		}
-		if found == nil {
+		if found = t.taken(); found == nil {
 			return nil, invalid("", "payment_intent", "This PaymentIntent has no successful charge to refund.")
 		}
 	} else if found = w.chargeByID(chargeID); found == nil {
@@ -108,25 +136,10 @@ func (w *world) refundable(intentID, chargeID string) (*charge, *apiError) {
 		return nil, invalid("", "charge", "This charge cannot be refunded: it has taken no money.")
 	case found.amountRefunded == found.amount:
 		return nil, invalid("charge_already_refunded", "", "This charge has already been refunded.")
+	case w.contested(found) != nil:
+		return nil, invalid("charge_disputed", "", "This charge is disputed: it cannot be refunded.")
 	}
 	return found, nil
-}
-
-// settleRefund ends the pending refund of an intent. A failed one gives its amount back to the charge.
-func (w *world) settleRefund(t *intent, failed bool) bool {
-	for _, f := range w.refunds {
-		if f.charge.intent != t || f.status != refundPending {
-			continue
-		}
-		f.status = refundSucceeded
-		if failed {
-			f.status = refundFailed
-			f.charge.amountRefunded -= f.amount
-		}
-		w.emit(nil, "charge.refund.updated", f.render(expansions{}))
-		return true
-	}
-	return false
 }
 
 func prepareRefundRetrieve(c *call) (execution, *apiError) {
@@ -136,10 +149,8 @@ func prepareRefundRetrieve(c *call) (execution, *apiError) {
 		return nil, err
 	}
 	return func(w *world) (object, *apiError) {
-		for _, f := range w.refunds {
-			if f.id == c.id {
-				return f.render(x), nil
-			}
+		if f := w.refundByID(c.id); f != nil {
+			return f.render(x), nil
 		}
 		return nil, missing("refund", "id", c.id)
 	}, nil

@@ -60,6 +60,7 @@ func (s *Simulator) read(client context.Context, w *world, c *call, execute exec
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.pass()
 	result, err := execute(w)
 	c.entry.Executed = err == nil
 	return c.disturb(c.answer(result, err))
@@ -92,25 +93,24 @@ func (s *Simulator) write(client context.Context, w *world, c *call, execute exe
 	return w.execute(c, record, execute)
 }
 
-// lockID is the intent whose writes serialise with this one. A create has none.
+// lockID is the intent whose writes serialise with this one: refunds and disputes are its own. A create has none.
 func (w *world) lockID(c *call) string {
-	switch {
-	case !c.spec.executes:
+	if !c.spec.executes {
 		return "" // a stored failure touches nothing
-	case c.about == "":
-		return c.id
 	}
+	about := orDefault(c.about, c.id)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if ch := w.chargeByID(c.about); ch != nil {
-		return ch.intent.id
+	if t := w.intentOf(about); t != nil {
+		return t.id
 	}
-	return c.about
+	return about
 }
 
 func (w *world) execute(c *call, record *keyRecord, execute execution) answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.pass()
 	var result answer
 	if c.spec.executes {
 		done, err := execute(w)

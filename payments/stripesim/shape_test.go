@@ -82,6 +82,36 @@ func TestEveryShapeIsStripes(t *testing.T) {
 			require.NoError(t, err)
 			show(b.get(t, "/v1/refunds"))
 		}},
+		"refund fails later": {method: "pm_card_refundFail", after: func(id string) {
+			re := show(b.post(t, "/v1/refunds", id+"r", "payment_intent="+id))
+			show(b.post(t, "/v1/refunds/"+re.id(), id+"u", "metadata[a]=b&expand[]=charge"))
+			b.act(t, stripesim.Action{Action: "fail_refund", PaymentIntent: id})
+		}},
+		"refund canceled": {method: "pm_card_pendingRefund", after: func(id string) {
+			show(b.post(t, "/v1/refunds", id+"r", "payment_intent="+id))
+			b.act(t, stripesim.Action{Action: "settle_refund", PaymentIntent: id, Outcome: "canceled"})
+		}},
+		"disputed": {method: "pm_card_createDispute", after: func(id string) {
+			show(b.post(t, "/v1/refunds", id+"r", "payment_intent="+id))
+			d := ids(show(b.get(t, "/v1/disputes?payment_intent="+id+"&expand[]=data.charge&expand[]=data.payment_intent")))[0]
+			show(b.post(t, "/v1/disputes/"+d, id+"d", evidence+"mine&metadata[a]=b"))
+			b.act(t, stripesim.Action{Action: "close_dispute", PaymentIntent: id, Outcome: "lost"})
+		}},
+		"dispute won": {method: "pm_card_createDisputeProductNotReceived", after: func(id string) {
+			d := ids(show(b.get(t, "/v1/disputes?payment_intent="+id)))[0]
+			show(b.post(t, "/v1/disputes/"+d, id+"d", evidence+"winning_evidence"))
+			show(b.get(t, "/v1/disputes/"+d+"?expand[]=charge"))
+		}},
+		"dispute given up": {method: "pm_card_createDispute", after: func(id string) {
+			d := ids(show(b.get(t, "/v1/disputes?payment_intent="+id)))[0]
+			show(b.post(t, "/v1/disputes/"+d+"/close", id+"d", ""))
+		}},
+		"inquiry": {method: "pm_card_createDisputeInquiry", after: func(id string) {
+			d := ids(show(b.get(t, "/v1/disputes?payment_intent="+id)))[0]
+			show(b.post(t, "/v1/disputes/"+d, id+"d", evidence+"mine"))
+			b.act(t, stripesim.Action{Action: "close_dispute", PaymentIntent: id})
+			show(b.get(t, "/v1/disputes/"+d))
+		}},
 		"released": {method: "pm_card_visa", create: manual, after: func(id string) { show(b.post(t, intentPath(id, "cancel"), id+"x", "")) }},
 		"canceled": {after: func(id string) {
 			show(b.post(t, intentPath(id, "cancel"), id+"x", "cancellation_reason=requested_by_customer"))
@@ -117,8 +147,12 @@ func TestEveryShapeIsStripes(t *testing.T) {
 	for _, ch := range b.Ledger().Charges {
 		show(b.get(t, "/v1/charges/"+ch.ID+"?expand[]=payment_intent"))
 	}
-	for _, id := range ids(show(b.get(t, "/v1/events?limit=100"))) {
-		show(b.get(t, "/v1/events/"+id))
+	for last, more := "", true; more; {
+		page := show(b.get(t, "/v1/events?limit=100"+last))
+		more, _ = page.body["has_more"].(bool)
+		found := ids(page)
+		last = "&starting_after=" + found[len(found)-1]
+		show(b.get(t, "/v1/events/"+found[0]))
 	}
 	b.Advance(2 * time.Minute) // or search knows nothing yet
 	show(b.get(t, "/v1/payment_intents/search?"+query("query", "currency:'eur'", "limit", "100")))
@@ -130,10 +164,12 @@ func TestEveryShapeIsStripes(t *testing.T) {
 		require.True(t, answered[operation], "nothing was seen of %s", operation)
 	}
 	require.Equal(t, []string{
-		"account", "charge failed", "charge pending", "charge succeeded", "event", "list", "payment_intent canceled",
+		"account", "charge failed", "charge pending", "charge succeeded", "dispute lost", "dispute needs_response",
+		"dispute under_review", "dispute warning_closed", "dispute warning_needs_response", "dispute warning_under_review", "dispute won",
+		"event", "list", "payment_intent canceled",
 		"payment_intent processing", "payment_intent requires_action", "payment_intent requires_capture",
 		"payment_intent requires_confirmation", "payment_intent requires_payment_method", "payment_intent succeeded", "payment_method",
-		"refund failed", "refund pending", "refund succeeded", "search_result",
+		"refund canceled", "refund failed", "refund pending", "refund succeeded", "search_result",
 	}, slices.Sorted(maps.Keys(shown)))
 }
 

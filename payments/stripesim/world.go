@@ -26,14 +26,16 @@ type world struct {
 	executions []Execution
 	locks      map[string]chan struct{} // one token per intent
 
-	intents []*intent
-	charges []*charge
-	refunds []*refund
-	events  []*event
+	intents  []*intent
+	charges  []*charge
+	refunds  []*refund
+	disputes []*dispute
+	events   []*event
 	// versions are what the search index is told, in order.
 	versions []version
 	methods  map[string]*method
 	byID     map[string]*intent
+	agenda   []appointment
 
 	armed   []*armedFault
 	journal []*JournalEntry
