@@ -14,8 +14,8 @@ const (
 	EventExpired         EventType = "expired"
 	EventCancelled       EventType = "cancelled"
 	EventFailed          EventType = "failed"
-	EventRefunded        EventType = "refunded"      // the provider says that the money went back
-	EventRefundFailed    EventType = "refund_failed" // the provider says that it did not, and a person must see to it
+	EventRefunded        EventType = "refunded"      // the provider says that the money went back, or a part of it
+	EventRefundFailed    EventType = "refund_failed" // the provider says that it did not, maybe days after it said that it did
 )
 
 // EventData is what every event tells of its booking, as it stood when the event was committed. It holds no personal
@@ -40,8 +40,9 @@ type EventData struct {
 type RefundData struct {
 	RefundID    RefundID `json:"refund_id"`
 	Amount      Money    `json:"amount"`
-	Reason      string   `json:"reason"`                 // late_success
+	Reason      string   `json:"reason"`                 // late_success, cancellation, requested, dashboard
 	FailureCode string   `json:"failure_code,omitempty"` // the provider's, of refund_failed
+	Refunded    Money    `json:"refunded"`               // of the booking in all, this refund counted or no more
 }
 
 // Instant is a moment as it leaves the system: RFC 3339, UTC, always microseconds, so that equal instants are equal

@@ -45,7 +45,7 @@ CREATE TABLE provider_calls (
     payment_id    uuid        NOT NULL CONSTRAINT provider_calls_payment_id_fkey REFERENCES payments,
     operation     text        NOT NULL,
     ordinal       int         NOT NULL,
-    key           text        NOT NULL CONSTRAINT provider_calls_key_key UNIQUE,
+    key           text        NOT NULL CONSTRAINT provider_calls_pkey PRIMARY KEY,
     params        jsonb       NOT NULL,
     first_sent_at timestamptz NOT NULL,
     last_sent_at  timestamptz NOT NULL,
@@ -56,7 +56,6 @@ CREATE TABLE provider_calls (
     error_code    text,
     request_id    text,
     replayed      boolean,
-    CONSTRAINT provider_calls_pkey PRIMARY KEY (payment_id, operation, ordinal),
     CONSTRAINT provider_calls_operation_check CHECK (operation IN ('create', 'update', 'confirm', 'cancel', 'refund')),
     CONSTRAINT provider_calls_outcome_check CHECK (outcome IN
         ('unknown', 'executed', 'declined', 'known_state', 'rejected', 'key_mismatch'))

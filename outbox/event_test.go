@@ -84,9 +84,9 @@ func storedEvent(t *testing.T, tx pgx.Tx, seq int64, typ domain.EventType) Effec
 		refund, err := domain.ParseID[domain.RefundID](fixed("5"))
 		require.NoError(t, err)
 		data.Status, data.PaymentStatus = domain.BookingExpired, domain.PaymentSucceeded
-		data.Refund = &domain.RefundData{RefundID: refund, Amount: data.Total, Reason: "late_success"}
+		data.Refund = &domain.RefundData{RefundID: refund, Amount: data.Total, Reason: "late_success", Refunded: data.Total}
 		if typ == domain.EventRefundFailed {
-			data.Refund.FailureCode = "charge_disputed"
+			data.Refund.FailureCode, data.Refund.Refunded.Amount = "charge_disputed", 0
 		}
 	}
 	require.NoError(t, write(t.Context(), tx, func(q *pgx.Batch) error { return AppendEvent(q, made.booking, seq+1, typ, data) }))

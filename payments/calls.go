@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
@@ -28,22 +29,22 @@ type send struct {
 // What it returns is whole once the batch was sent, and the send may be made only once its transaction has committed.
 // Without an effect no attempt is counted.
 func (p *Payments) record(b *pgx.Batch, d dossier, op domain.Operation, ordinal int) *send {
-	return recordAs(b, d, op, ordinal, domain.ProviderKey(d.id(), op, ordinal), p.gateway.Freeze(op, d.charge()))
+	return recordAs(b, d, op, ordinal, uuid.Nil, domain.ProviderKey(d.id(), op, ordinal), p.gateway.Freeze(op, d.charge()))
 }
 
-// recordAs is record with a key and parameters that are not the payment's own.
-func recordAs(b *pgx.Batch, d dossier, op domain.Operation, ordinal int, key string, params Params) *send {
+// recordAs is record with a key and parameters that are not the payment's own, but a refund's.
+func recordAs(b *pgx.Batch, d dossier, op domain.Operation, ordinal int, refund uuid.UUID, key string, params Params) *send {
 	s := &send{
 		call:    Call{Operation: op, IntentID: d.payment.ProviderIntentID},
 		ordinal: ordinal, attempts: d.effect.Attempts + 1, recordedAt: time.Now(),
 	}
 	b.Queue(`
-		INSERT INTO provider_calls AS c (payment_id, operation, ordinal, key, params, first_sent_at, last_sent_at)
-		VALUES ($1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp())
+		INSERT INTO provider_calls AS c (payment_id, operation, ordinal, key, params, refund_id, first_sent_at, last_sent_at)
+		VALUES ($1, $2, $3, $4, $5, nullif($6, '00000000-0000-0000-0000-000000000000'::uuid), clock_timestamp(), clock_timestamp())
 		ON CONFLICT ON CONSTRAINT provider_calls_pkey
 		DO UPDATE SET sends = c.sends + 1, last_sent_at = clock_timestamp()
 		RETURNING key, params, sends, extract(epoch FROM clock_timestamp() - first_sent_at)::float8`,
-		d.payment.ID, op, ordinal, key, params,
+		d.payment.ID, op, ordinal, key, params, refund,
 	).QueryRow(func(row pgx.Row) error {
 		var seconds float64
 		if err := row.Scan(&s.call.Key, &s.call.Params, &s.sends, &seconds); err != nil {
@@ -94,23 +95,27 @@ func save(b *pgx.Batch, d dossier, s send, out Outcome) {
 	case Executed, Declined, KnownState, KeyMismatch:
 		known = out.Class.String()
 	case Rejected:
-		if c := d.find(s.call.Operation, s.ordinal); s.sends == 1 && c != nil && c.Sends == 1 {
+		if c := d.sent(s.call.Key); s.sends == 1 && c != nil && c.Sends == 1 {
 			known = out.Class.String()
 		}
 	case Unknown, Busy, NotExecuted:
 	}
 	postgres.Exec(b, "save the outcome of a send", `
 		UPDATE provider_calls
-		   SET outcome = CASE WHEN $4 = '' THEN outcome ELSE $4 END,
-		       stored_error = stored_error OR $5,
-		       http_status = nullif($6, 0), error_code = nullif($7, ''), request_id = nullif($8, ''), replayed = $9
-		 WHERE payment_id = $1 AND operation = $2 AND ordinal = $3`,
-		d.payment.ID, s.call.Operation, s.ordinal, known, out.Stored, out.HTTPStatus, out.Code, out.RequestID, out.Replayed)
+		   SET outcome = CASE WHEN $2 = '' THEN outcome ELSE $2 END,
+		       stored_error = stored_error OR $3,
+		       http_status = nullif($4, 0), error_code = nullif($5, ''), request_id = nullif($6, ''), replayed = $7
+		 WHERE key = $1`,
+		s.call.Key, known, out.Stored, out.HTTPStatus, out.Code, out.RequestID, out.Replayed)
 }
 
 // conclude queues what a read has proved about a call whose own answers left it unknown.
 func conclude(b *pgx.Batch, d dossier, op domain.Operation, ordinal int, as Class) {
-	postgres.Exec(b, "conclude the outcome of a send", `
-		UPDATE provider_calls SET outcome = $4 WHERE payment_id = $1 AND operation = $2 AND ordinal = $3 AND outcome = 'unknown'`,
-		d.payment.ID, op, ordinal, as.String())
+	if c := d.find(op, ordinal); c != nil {
+		concludeCall(b, c, as)
+	}
+}
+
+func concludeCall(b *pgx.Batch, c *call, as Class) {
+	postgres.Exec(b, "conclude the outcome of a send", `UPDATE provider_calls SET outcome = $2 WHERE key = $1 AND outcome = 'unknown'`, c.Key, as.String())
 }

@@ -18,6 +18,7 @@ type dossier struct {
 	booking domain.Booking
 	payment payment
 	calls   []call
+	refunds []refund      // all rows of the payment, oldest first; only where lockMoney has read them
 	effect  outbox.Effect // whose turn it is; zero where there is none
 	paused  bool          // charges: an operator has said that no send may take money for now
 	now     time.Time     // the database's clock, read after the locks were had
@@ -28,6 +29,7 @@ type payment struct {
 	BookingID        uuid.UUID
 	Amount           int64
 	Currency         string
+	Captured         int64 // what was taken, if anything was
 	PaymentMethod    string
 	Card             int
 	ProviderIntentID string
@@ -45,6 +47,7 @@ type payment struct {
 type call struct {
 	Operation   domain.Operation
 	Ordinal     int
+	RefundID    uuid.UUID // of a refund's send; else zero
 	Key         string
 	Params      Params
 	FirstSentAt time.Time
@@ -54,9 +57,10 @@ type call struct {
 	StoredError bool
 	HTTPStatus  int // of the newest answer; 0: none
 	ErrorCode   string
+	Replayed    bool // the newest answer is the one that the provider has stored under the key
 }
 
-const paymentColumns = `id, booking_id, amount, currency, payment_method, card, coalesce(provider_intent_id, '') AS provider_intent_id,
+const paymentColumns = `id, booking_id, amount, currency, coalesce(nullif(amount_received, 0), amount) AS captured, payment_method, card, coalesce(provider_intent_id, '') AS provider_intent_id,
 	coalesce(provider_method_id, '') AS provider_method_id, shown_card, status, coalesce(decline_code, '') AS decline_code,
 	coalesce(failure_code, '') AS failure_code, version, watches,
 	clock_timestamp() AS now`
@@ -65,11 +69,21 @@ const paymentColumns = `id, booking_id, amount, currency, payment_method, card, 
 // ends. They are always locked in this order. It is one round trip of several statements: each sees what was committed
 // while the one before waited for its lock, which one statement with joins would not.
 func lock(ctx context.Context, tx pgx.Tx, id domain.BookingID, effect domain.EffectID) (dossier, error) {
+	return lockAll(ctx, tx, id, effect, func(*pgx.Batch, *dossier) {})
+}
+
+// lockMoney is lock, and reads the payment's refunds: whoever decides on what is left of it needs them.
+func lockMoney(ctx context.Context, tx pgx.Tx, id domain.BookingID, effect domain.EffectID) (dossier, error) {
+	return lockAll(ctx, tx, id, effect, func(b *pgx.Batch, d *dossier) { readRefunds(b, id, &d.refunds) })
+}
+
+func lockAll(ctx context.Context, tx pgx.Tx, id domain.BookingID, effect domain.EffectID, read func(*pgx.Batch, *dossier)) (dossier, error) {
 	var d dossier
 	var b pgx.Batch
 	bookings.Lock(&b, id, &d.booking)
 	readPayment(&b, id, `FOR UPDATE`, &d.payment)
 	readCalls(&b, id, &d.calls)
+	read(&b, &d)
 	if effect != (domain.EffectID{}) {
 		outbox.Lock(&b, effect, &d.effect)
 		outbox.Paused(&b, domain.EffectCharge, &d.paused)
@@ -100,8 +114,9 @@ func readPayments(b *pgx.Batch, ids []uuid.UUID, into *[]payment) {
 
 func readCalls(b *pgx.Batch, id domain.BookingID, into *[]call) {
 	postgres.All(b, "read the sends of a payment", into, `
-		SELECT operation, ordinal, key, params, first_sent_at, last_sent_at, sends, outcome, stored_error,
-		       coalesce(http_status, 0) AS http_status, coalesce(error_code, '') AS error_code
+		SELECT operation, ordinal, coalesce(refund_id, '00000000-0000-0000-0000-000000000000') AS refund_id, key, params,
+		       first_sent_at, last_sent_at, sends, outcome, stored_error,
+		       coalesce(http_status, 0) AS http_status, coalesce(error_code, '') AS error_code, coalesce(replayed, false) AS replayed
 		  FROM provider_calls
 		 WHERE payment_id = (SELECT id FROM payments WHERE booking_id = $1)
 		 ORDER BY operation, ordinal`, id.UUID)
@@ -133,10 +148,20 @@ func (d dossier) charge() Charge {
 	}
 }
 
-// find returns the call of an operation with this ordinal, or nil if it was never sent.
+// find returns the call of an operation with this ordinal, or nil if it was never sent. Refunds have ordinals of their own.
 func (d dossier) find(op domain.Operation, ordinal int) *call {
 	for i := range d.calls {
 		if d.calls[i].Operation == op && d.calls[i].Ordinal == ordinal {
+			return &d.calls[i]
+		}
+	}
+	return nil
+}
+
+// sent returns the call with this key, or nil if it was never sent.
+func (d dossier) sent(key string) *call {
+	for i := range d.calls {
+		if d.calls[i].Key == key {
 			return &d.calls[i]
 		}
 	}

@@ -88,6 +88,7 @@ type Refund struct {
 	PaymentID domain.PaymentID
 	IntentID  string
 	Total     domain.Money
+	Category  string // the provider's word for why: duplicate, fraudulent, requested_by_customer; may be empty
 }
 
 // ProviderRefund is a refund as the provider has it.

@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,14 +22,14 @@ func (p *Payments) lookForRefund(ctx context.Context, e outbox.Effect, r role) (
 		return progress{}, err
 	}
 	found, unread := p.gateway.Refunds(ctx, before.payment.ProviderIntentID)
-	made, err := p.refundTurn(ctx, e, r, nil, func(b *pgx.Batch, d dossier, f refund) (decision, error) {
+	made, err := p.refundTurn(ctx, e, r, nil, func(t refundCase) (decision, error) {
 		switch {
 		case unread != nil:
-			return p.doubtRefund(b, d, r, "the provider's refunds could not be listed", 0)
-		case d.payment.Version != before.payment.Version:
+			return p.doubtRefund(t, "the provider's refunds could not be listed", 0)
+		case t.d.payment.Version != before.payment.Version:
 			return decision{at: progress{again: true}}, nil
 		}
-		return p.refundListed(b, d, f, r, found)
+		return p.refundListed(t, found)
 	})
 	if err != nil {
 		return progress{}, err
@@ -36,107 +37,298 @@ func (p *Payments) lookForRefund(ctx context.Context, e outbox.Effect, r role) (
 	return p.sendRefund(ctx, e, r, made)
 }
 
-// refundListed settles what a complete listing of the intent's refunds shows.
-func (p *Payments) refundListed(b *pgx.Batch, d dossier, f refund, r role, found []ProviderRefund) (decision, error) {
-	last := d.last(domain.OpRefund)
-	var ours, others *ProviderRefund
-	var byHand int64
-	for i, x := range found {
-		switch {
-		case x.RefundID != f.ID.String():
-			if x.Status == RefundSucceeded {
-				byHand += x.Amount.Amount
-				others = &found[i]
-			}
-		case x.Status == RefundSucceeded:
-			return p.refundShown(b, d, f, r, x)
-		case ours == nil && last != nil && x.Ordinal == strconv.Itoa(last.Ordinal):
-			ours = &found[i]
-		}
+// refundListed settles what a complete listing of the intent's refunds shows, of this refund and of all others.
+func (p *Payments) refundListed(t refundCase, found []ProviderRefund) (decision, error) {
+	before := t.f.Status
+	m, err := p.settleListed(t.b, t.d, found)
+	if err != nil {
+		return decision{}, err
 	}
+	t.f = t.d.refundOf(t.d.effect.ID) // the rows may have moved
+	named := func(x ProviderRefund) bool { return x.RefundID == t.f.ID.String() && x.alive() }
+	var made decision
 	switch {
-	case byHand >= f.Amount:
-		p.logger.Warn("a refund was made by hand at the provider before ours", "booking_id", d.booking.ID, "refund_id", f.ID)
-		outbox.Note(b, d.effect.ID, "refunded by hand at the provider", 0)
-		return p.refunded(b, d, f, r, others.ID, true)
-	case ours != nil:
-		return p.refundShown(b, d, f, r, *ours)
+	case t.f.Status == refundPending && t.f.ProviderRefundID == "" && slices.ContainsFunc(found, named):
+		made, err = p.parkRefund(t, "the provider's refund differs from what was sent: amount, currency or our ids")
+	case t.f.ProviderRefundID != "" && (t.f.Status != refundFailed || before != refundFailed):
+		made, err = p.refundSeen(t)
+	default:
+		made, err = p.refundAbsent(t, found)
 	}
-	return p.refundAbsent(b, d, f, r, last)
+	if made.move.Event == "" {
+		made.move = m
+	}
+	return made, err
 }
 
-// refundShown settles what the provider says of our refund.
-func (p *Payments) refundShown(b *pgx.Batch, d dossier, f refund, r role, x ProviderRefund) (decision, error) {
-	switch {
-	case x.Amount != f.total() || x.RefundID != f.ID.String():
-		return p.parkRefund(b, d, f, r, "the provider's refund differs from what was sent: amount, currency or our id")
-	case x.Status == RefundSucceeded:
-		return p.refunded(b, d, f, r, x.ID, false)
-	case x.Status == RefundFailed || x.Status == RefundCanceled:
-		return p.refundFailed(b, d, f, r, x.ID, x.FailureCode)
-	default:
-		return p.doubtRefund(b, d, r, "the provider has accepted the refund and not made it yet", p.config.Poll)
+// refundShown settles what the provider's answer to our send says of the refund.
+func (p *Payments) refundShown(t refundCase, x ProviderRefund) (decision, error) {
+	m, err := p.settleRow(t.b, t.d, t.f, x)
+	if err != nil {
+		return decision{}, err
 	}
+	made, err := p.refundSeen(t)
+	made.move = m
+	return made, err
+}
+
+// refundSeen ends the job of a refund that is settled, and waits for one that the provider has accepted and not decided.
+func (p *Payments) refundSeen(t refundCase) (decision, error) {
+	if t.f.Status == refundPending {
+		return p.doubtRefund(t, "the provider has accepted the refund and not made it yet", p.patience(t))
+	}
+	t.r.done(t.b)
+	return decision{}, nil
+}
+
+// patience is how long a refund that the provider has accepted is left alone: the longer the older it is, since it may take days.
+func (p *Payments) patience(t refundCase) time.Duration {
+	var age time.Duration
+	if last := t.last(); last != nil {
+		age = t.d.now.Sub(last.FirstSentAt)
+	}
+	return min(max(p.config.Poll, age/8), max(p.config.Poll, time.Hour))
 }
 
 // refundAbsent decides what follows from a complete listing without our refund.
-func (p *Payments) refundAbsent(b *pgx.Batch, d dossier, f refund, r role, last *call) (decision, error) {
-	if last == nil || f.Status == refundFailed {
-		return p.nextRefund(b, d, f, r)
+func (p *Payments) refundAbsent(t refundCase, found []ProviderRefund) (decision, error) {
+	last := t.last()
+	if last == nil || t.f.Status == refundFailed {
+		return p.nextRefund(t)
 	}
-	rejected := last.HTTPStatus == http.StatusBadRequest || last.HTTPStatus == http.StatusNotFound || last.HTTPStatus == http.StatusPaymentRequired
-	forgotten := p.config.KeyRetention - d.now.Sub(last.LastSentAt)
+	forgotten := p.config.KeyRetention - t.d.now.Sub(last.LastSentAt)
 	switch {
-	case last.ErrorCode == codeAlreadyRefunded:
-		return p.doubtRefund(b, d, r, "the provider says that the money went back, and lists no refund of it", p.config.Poll)
-	case rejected && !last.StoredError && last.Outcome != KeyMismatch.String():
-		return p.refundFailed(b, d, f, r, "", last.ErrorCode)
+	case last.refused() && last.ErrorCode == codeAlreadyRefunded && sum(found) < t.d.captured() && t.d.now.Sub(last.LastSentAt) < time.Hour:
+		return p.doubtRefund(t, "the provider says that the money went back, and lists no refund of it", p.config.Poll)
+	case last.refused():
+		return p.refuseRefund(t, last.ErrorCode)
 	case last.Outcome == Executed.String():
-		return p.doubtRefund(b, d, r, "the provider has accepted the refund and does not list it yet", p.config.Poll)
-	case !last.dead(d.now, p.config.Horizon):
-		if rest := p.backoff(d.effect.Attempts) - d.now.Sub(last.LastSentAt); rest > 0 {
-			return p.doubtRefund(b, d, r, "no answer to the refund so far; its key is sent again", rest)
+		return p.doubtRefund(t, "the provider has accepted the refund and does not list it yet", p.config.Poll)
+	case !last.dead(t.d.now, p.config.Horizon):
+		if rest := p.backoff(t.d.effect.Attempts) - t.d.now.Sub(last.LastSentAt); rest > 0 {
+			return p.doubtRefund(t, "no answer to the refund so far; its key is sent again", rest)
 		}
-		return p.recordRefund(b, d, f, last.Ordinal), nil
+		return p.recordRefund(t, last.Ordinal), nil
 	case forgotten > 0:
-		return p.doubtRefund(b, d, r, "the refund's key can be sent no more, and may still bring it; the next key follows", min(forgotten, time.Hour))
+		return p.doubtRefund(t, "the refund's key can be sent no more, and may still bring it; the next key follows", min(forgotten, time.Hour))
 	default: // it is not there, and nothing that was sent can bring it any more
-		conclude(b, d, domain.OpRefund, last.Ordinal, Rejected)
-		return p.recordRefund(b, d, f, last.Ordinal+1), nil
+		concludeCall(t.b, last, Rejected)
+		return p.beginKey(t, last.Ordinal+1)
 	}
+}
+
+// refused tells whether the provider has refused the call for good: in the answer to its only send, or in the one that it has
+// stored under the key. The refusal of a later send says nothing of one before it, which may still be on its way.
+func (c *call) refused() bool {
+	switch c.Outcome {
+	case Rejected.String(), Declined.String(), KnownState.String():
+		return true
+	case KeyMismatch.String():
+		return false
+	}
+	refusal := c.HTTPStatus == http.StatusBadRequest || c.HTTPStatus == http.StatusNotFound || c.HTTPStatus == http.StatusPaymentRequired
+	return refusal && c.Replayed && !c.StoredError
 }
 
 // codeAlreadyRefunded is the provider's refusal of a refund of what was refunded in full.
 const codeAlreadyRefunded = "charge_already_refunded"
 
-// refunded settles a refund that the provider has made, and tells of it.
-func (p *Payments) refunded(b *pgx.Batch, d dossier, f refund, r role, providerID string, byHand bool) (decision, error) {
-	postgres.ExecAnd(b, "settle a refund", oneRow, `
-		UPDATE refunds SET status = 'succeeded', provider_refund_id = $2, by_hand = $3, failure_code = NULL, updated_at = clock_timestamp()
-		 WHERE id = $1 AND status <> 'succeeded'`, f.ID, providerID, byHand)
-	outbox.Done(b, d.effect.ID)
-	r.done(b)
-	return p.tellOfRefund(b, d, f, domain.EventRefunded, "")
+// sum is what the refunds that have not failed give back.
+func sum(of []ProviderRefund) (n int64) {
+	for _, x := range of {
+		if x.alive() {
+			n += x.Amount.Amount
+		}
+	}
+	return n
 }
 
-// refundFailed settles a refund that the provider has refused or failed to make: the money is still with us, and a person
-// has to see to it. A replay takes the next key.
-func (p *Payments) refundFailed(b *pgx.Batch, d dossier, f refund, r role, providerID, code string) (decision, error) {
+// refuseRefund settles a refund that was refused for good. Where somebody has given back a part of what the customer is owed, the
+// rest goes back under the next key.
+func (p *Payments) refuseRefund(t refundCase, code string) (decision, error) {
+	last := t.last()
+	if left := t.d.left(t.f.ID); last != nil && t.f.owed() && left > 0 && left < t.f.Amount {
+		concludeCall(t.b, last, Rejected)
+		return p.beginKey(t, last.Ordinal+1)
+	}
+	m, err := p.failRow(t.b, t.d, t.f, "", code)
+	t.r.done(t.b)
+	return decision{move: m}, err
+}
+
+// alive tells whether the refund has given money back, or may still do so.
+func (x ProviderRefund) alive() bool { return x.Status != RefundFailed && x.Status != RefundCanceled }
+
+// of tells whether it is what a call has sent for a row.
+func (x ProviderRefund) of(f refund, c *call) bool {
+	return c != nil && x.RefundID == f.ID.String() && x.Ordinal == strconv.Itoa(c.Ordinal) && x.Amount == f.total()
+}
+
+// settleListed settles what a complete listing of the intent's refunds, newest first, shows of every row, and writes down those
+// that have none: somebody has made them at the provider. The move that it returns has an event if any was told.
+func (p *Payments) settleListed(b *pgx.Batch, d *dossier, found []ProviderRefund) (domain.Move, error) {
+	var told domain.Move
+	settle := func(x ProviderRefund, f *refund) error {
+		m, err := p.settleRow(b, d, f, x)
+		if m.Event != "" {
+			told = m
+		}
+		return err
+	}
+	var rest []ProviderRefund
+	for _, x := range slices.Backward(found) {
+		f := d.rowOf(x)
+		if f == nil {
+			rest = append(rest, x)
+			continue
+		}
+		if err := settle(x, f); err != nil {
+			return told, err
+		}
+	}
+	for _, x := range rest {
+		f := d.namedBy(x)
+		switch {
+		case f != nil && !x.alive():
+			continue // an earlier key's
+		case f != nil && f.ProviderRefundID == "" && x.Amount == f.total(): // of an earlier key, thought dead
+			if err := settle(x, f); err != nil {
+				return told, err
+			}
+			continue
+		case f != nil:
+			p.logger.Error("the provider shows a refund under an id of ours that is not what we sent, or is one too many",
+				"booking_id", d.booking.ID, "refund_id", f.ID, "provider_refund_id", x.ID)
+			if f.ProviderRefundID == "" && f.Status == refundPending {
+				continue // whoever owns it leaves it to a person
+			}
+		}
+		if err := settle(x, writeDown(b, d, x)); err != nil {
+			return told, err
+		}
+	}
+	return told, nil
+}
+
+// rowOf is the row that a refund of the provider's belongs to without doubt, or nil.
+func (d *dossier) rowOf(x ProviderRefund) *refund {
+	for i := range d.refunds {
+		if f := &d.refunds[i]; f.ProviderRefundID == x.ID || f.ProviderRefundID == "" && x.of(*f, d.lastOf(*f)) {
+			return f
+		}
+	}
+	return nil
+}
+
+// namedBy is the row whose id a refund carries in its metadata, which anybody may have copied, or nil.
+func (d *dossier) namedBy(x ProviderRefund) *refund {
+	for i := range d.refunds {
+		if f := &d.refunds[i]; f.ID.String() == x.RefundID {
+			return f
+		}
+	}
+	return nil
+}
+
+// writeDown queues a row for a refund that none of ours has made.
+func writeDown(b *pgx.Batch, d *dossier, x ProviderRefund) *refund {
+	f := refund{
+		ID: domain.NewID[domain.RefundID]().UUID, Amount: x.Amount.Amount, Currency: x.Amount.Currency, Reason: reasonDashboard,
+		Status: refundPending, ProviderRefundID: x.ID,
+	}
+	postgres.Exec(b, "write down a refund of the provider's", `
+		INSERT INTO refunds (id, payment_id, amount, currency, reason, provider_refund_id, watch_at, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp() + $7::interval, clock_timestamp(), clock_timestamp())`,
+		f.ID, d.payment.ID, f.Amount, f.Currency, f.Reason, f.ProviderRefundID, firstRefundWatch)
+	d.refunds = append(d.refunds, f)
+	return &d.refunds[len(d.refunds)-1]
+}
+
+// firstRefundWatch is how long after it was settled a refund is looked at again for the first time.
+const firstRefundWatch = time.Hour
+
+// settleRow moves a row to where the provider shows its refund. At the provider a refund is pending, then succeeded, then failed,
+// and never goes back: what would lead back is older than what is known.
+func (p *Payments) settleRow(b *pgx.Batch, d *dossier, f *refund, x ProviderRefund) (domain.Move, error) {
+	unproved := f.Status == refundPending || f.Status == refundFailed && f.ProviderRefundID == "" // refused, and there all the same
+	switch {
+	case !x.alive() && f.Status != refundFailed:
+		code := x.FailureCode
+		if code == "" {
+			code = x.Status
+		}
+		return p.failRow(b, d, f, x.ID, code)
+	case x.Status == RefundSucceeded && unproved:
+		return p.succeedRow(b, d, f, x.ID)
+	case x.alive() && unproved && f.ProviderRefundID == "":
+		wait := f.Status == refundFailed // its effect is finished or parked
+		f.Status, f.ProviderRefundID, f.FailureCode = refundPending, x.ID, ""
+		postgres.Exec(b, "note that the provider has accepted a refund", `
+			UPDATE refunds
+			   SET status = 'pending', provider_refund_id = $2, failure_code = NULL, settled_at = NULL, updated_at = clock_timestamp(),
+			       watch_at = CASE WHEN $3 THEN clock_timestamp() + $4::interval END
+			 WHERE id = $1`, f.ID, x.ID, wait, firstRefundWatch)
+	}
+	return domain.Move{}, nil
+}
+
+// succeedRow queues that a refund has been made, and tells of it.
+func (p *Payments) succeedRow(b *pgx.Batch, d *dossier, f *refund, providerID string) (domain.Move, error) {
+	f.Status, f.ProviderRefundID, f.FailureCode = refundSucceeded, providerID, ""
 	postgres.ExecAnd(b, "settle a refund", oneRow, `
-		UPDATE refunds SET status = 'failed', provider_refund_id = nullif($2, ''), failure_code = nullif($3, ''), updated_at = clock_timestamp()
-		 WHERE id = $1 AND status = 'pending'`, f.ID, providerID, code)
-	conclude(b, d, domain.OpRefund, d.last(domain.OpRefund).Ordinal, Rejected)
+		UPDATE refunds
+		   SET status = 'succeeded', provider_refund_id = $2, failure_code = NULL, settled_at = clock_timestamp(), updated_at = clock_timestamp(),
+		       watches = 0, watch_at = clock_timestamp() + $3::interval
+		 WHERE id = $1 AND status <> 'succeeded'`, f.ID, providerID, firstRefundWatch)
+	if f.effect() != (domain.EffectID{}) {
+		outbox.Done(b, f.effect())
+	}
+	return p.tellOfRefund(b, d, *f, domain.EventRefunded)
+}
+
+// failRow queues that a refund has given nothing back, or nothing any more, and tells of it: its amount is left again. Where the
+// money is owed, a person has to see to it, and a replay takes the next key; otherwise the effect is over.
+func (p *Payments) failRow(b *pgx.Batch, d *dossier, f *refund, providerID, code string) (domain.Move, error) {
+	late := f.Status == refundSucceeded
+	f.Status, f.FailureCode = refundFailed, code
+	if providerID != "" {
+		f.ProviderRefundID = providerID
+	}
+	postgres.ExecAnd(b, "settle a refund", oneRow, `
+		UPDATE refunds
+		   SET status = 'failed', provider_refund_id = nullif($2, ''), failure_code = nullif($3, ''), settled_at = clock_timestamp(),
+		       updated_at = clock_timestamp(), watch_at = NULL
+		 WHERE id = $1 AND status <> 'failed'`, f.ID, f.ProviderRefundID, code)
+	if c := d.lastOf(*f); c != nil {
+		concludeCall(b, c, Rejected)
+	}
 	why := "the provider did not make the refund"
 	if code != "" {
 		why += ": " + code
 	}
-	if made, err := p.parkRefund(b, d, f, r, why); err != nil {
-		return made, err
+	switch {
+	case f.effect() == (domain.EffectID{}):
+	case f.owed() && d.left(f.ID) > 0:
+		p.cryOut(*d, *f, why)
+		if late { // its effect is done
+			f.EffectID = outbox.Append(b, d.booking.ID, domain.EffectRefund).UUID
+			postgres.Exec(b, "give a refund a new effect", `UPDATE refunds SET effect_id = $2 WHERE id = $1`, f.ID, f.EffectID)
+		}
+		outbox.Park(b, f.effect(), why)
+	default:
+		outbox.Note(b, f.effect(), why, 0)
+		outbox.Done(b, f.effect())
 	}
-	return p.tellOfRefund(b, d, f, domain.EventRefundFailed, code)
+	return p.tellOfRefund(b, d, *f, domain.EventRefundFailed)
 }
 
-func (p *Payments) tellOfRefund(b *pgx.Batch, d dossier, f refund, event domain.EventType, code string) (decision, error) {
+// tellOfRefund queues the event, and raises the booking's sequence in d, so that one transaction can tell of several.
+func (p *Payments) tellOfRefund(b *pgx.Batch, d *dossier, f refund, event domain.EventType) (domain.Move, error) {
 	m := domain.Move{Booking: d.booking.Status, Reason: d.booking.EndingReason, Payment: d.payment.Status, Event: event}
-	return decision{move: m}, tell(b, d, m, "", &domain.RefundData{RefundID: f.id(), Amount: f.total(), Reason: f.Reason, FailureCode: code})
+	err := tell(b, *d, m, "", &domain.RefundData{
+		RefundID: f.id(), Amount: f.total(), Reason: f.Reason, FailureCode: f.FailureCode,
+		Refunded: domain.Money{Amount: d.given(refundSucceeded), Currency: d.payment.Currency},
+	})
+	d.booking.EventSeq++
+	return m, err
 }

@@ -85,6 +85,14 @@ func (b *bed) waitsForADay(id domain.BookingID) (waits bool) {
 	return waits
 }
 
+// rows tells the refunds as our rows have them.
+func (b *bed) rows(id domain.BookingID) (rows []string) {
+	b.Helper()
+	b.scan(`SELECT coalesce(array_agg(concat_ws(' ', r.reason, r.amount, r.status, r.failure_code) ORDER BY r.reason, r.amount, r.created_at), '{}')
+		FROM refunds r JOIN payments p ON p.id = r.payment_id WHERE p.booking_id = $1`, &rows, id)
+	return rows
+}
+
 // refunds returns the provider's own truth: the refunds of a booking's charges.
 func (b *bed) refunds(id domain.BookingID) []stripesim.LedgerRefund {
 	b.Helper()
@@ -320,13 +328,8 @@ func TestRefund_ByHandCounts(t *testing.T) {
 	b.sim.AddFault(stripesim.Fault{Operation: "refunds.list", Fault: "list_page_empty"}) // a listing that denies the refusal proves nothing
 	require.Equal(t, "done", b.healRefund(id))
 	require.Len(t, b.refunds(id), 1)
-	require.Equal(t, []string{"held", "failed", "refunded"}, b.events(id))
-	var byHand bool
-	var said string
-	b.scan(`SELECT by_hand FROM refunds`, &byHand)
-	b.scan(`SELECT last_error FROM outbox WHERE kind = 'refund'`, &said)
-	require.True(t, byHand)
-	require.Equal(t, "refunded by hand at the provider", said)
+	require.Equal(t, []string{"held", "failed", "refunded", "refund_failed"}, b.events(id), "theirs, and that ours is not made")
+	require.Equal(t, []string{"dashboard 2500 succeeded", "late_success 2500 failed charge_already_refunded"}, b.rows(id))
 }
 
 // A refund that the provider accepts first and decides on later is told when it is decided; one that failed is parked, and a
@@ -363,6 +366,7 @@ func TestRefund_DefiniteRefusal(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.lateSuccess()
+	b.exec(`UPDATE payments SET amount_received = 2501`) // one more than the provider knows of
 	b.exec(`UPDATE refunds SET amount = 2501`)
 	require.Equal(t, "parked", b.healRefund(id))
 	require.Empty(t, b.refunds(id))

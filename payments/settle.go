@@ -54,7 +54,7 @@ func (p *Payments) apply(b *pgx.Batch, d dossier, m domain.Move, seen *Intent) e
 		outbox.Append(b, d.booking.ID, domain.EffectCancel)
 	}
 	if m.Refund {
-		beginRefund(b, d)
+		beginRefund(b, d, order{reason: reasonLateSuccess})
 	}
 	return nil
 }

@@ -63,6 +63,9 @@ func (g *Gateway) FreezeRefund(r payments.Refund) payments.Params {
 		"metadata[" + metadataRefund + "]":  r.ID.String(),
 		"metadata[" + metadataOrdinal + "]": strconv.Itoa(r.Ordinal),
 	}
+	if r.Category != "" {
+		p["reason"] = r.Category
+	}
 	if amount, err := toProvider(r.Total); err == nil {
 		p["amount"] = strconv.FormatInt(amount, 10)
 	}

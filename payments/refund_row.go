@@ -1,0 +1,154 @@
+package payments
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"holdfast/domain"
+	"holdfast/internal/postgres"
+	"holdfast/outbox"
+)
+
+// Why money goes back.
+const (
+	reasonLateSuccess  = "late_success" // it was taken although its booking has ended: all of it
+	reasonCancellation = "cancellation" // a confirmed booking was cancelled: what its policy says
+	reasonRequested    = "requested"    // a person has asked for it
+	reasonDashboard    = "dashboard"    // somebody has given it back at the provider; it is only written down
+)
+
+// Where a refund stands. A failed one has given nothing back: its amount is left again.
+const (
+	refundPending   = "pending"
+	refundSucceeded = "succeeded"
+	refundFailed    = "failed"
+)
+
+// refund is a row of refunds.
+type refund struct {
+	ID               uuid.UUID
+	EffectID         uuid.UUID // zero: made by hand at the provider
+	Amount           int64
+	Currency         string
+	Reason           string
+	Category         string
+	RequestedBy      string
+	RequestReason    string
+	Status           string
+	HeldBack         bool // the ceiling has parked it before
+	ProviderRefundID string
+	FailureCode      string
+	CreatedAt        time.Time
+	SettledAt        *time.Time
+}
+
+func (f refund) id() domain.RefundID { return domain.RefundID{UUID: f.ID} }
+
+func (f refund) effect() domain.EffectID { return domain.EffectID{UUID: f.EffectID} }
+
+func (f refund) total() domain.Money { return domain.Money{Amount: f.Amount, Currency: f.Currency} }
+
+// owed tells whether the money is the customer's whatever becomes of this refund: then a failure is for a person to see to.
+// What a person has asked for, the same person can ask for again.
+func (f refund) owed() bool { return f.Reason == reasonLateSuccess || f.Reason == reasonCancellation }
+
+// readRefunds queues the reading of all refunds of a booking's payment, oldest first.
+func readRefunds(b *pgx.Batch, id domain.BookingID, into *[]refund) {
+	postgres.All(b, "read the refunds of a payment", into, `
+		SELECT id, coalesce(effect_id, '00000000-0000-0000-0000-000000000000') AS effect_id, amount, currency, reason,
+		       coalesce(category, '') AS category, coalesce(requested_by, '') AS requested_by,
+		       coalesce(request_reason, '') AS request_reason, status, held_back_at IS NOT NULL AS held_back,
+		       coalesce(provider_refund_id, '') AS provider_refund_id, coalesce(failure_code, '') AS failure_code, created_at, settled_at
+		  FROM refunds
+		 WHERE payment_id = (SELECT id FROM payments WHERE booking_id = $1)
+		 ORDER BY created_at, id`, id.UUID)
+}
+
+// captured is what was taken, in minor units.
+func (d dossier) captured() int64 {
+	if d.payment.Status != domain.PaymentSucceeded {
+		return 0
+	}
+	return d.payment.Captured
+}
+
+// left is what may still be given back beside one refund, or, for the zero id, beside all: what was taken less everything that
+// has not failed. It is added up from the rows each time, under the payment's lock (lockMoney).
+func (d dossier) left(beside uuid.UUID) int64 {
+	left := d.captured()
+	for _, f := range d.refunds {
+		if f.ID != beside && f.Status != refundFailed {
+			left -= f.Amount
+		}
+	}
+	return max(left, 0)
+}
+
+// given is the sum of the refunds with a status.
+func (d dossier) given(status string) (sum int64) {
+	for _, f := range d.refunds {
+		if f.Status == status {
+			sum += f.Amount
+		}
+	}
+	return sum
+}
+
+// refundOf is the refund that an effect makes, or nil.
+func (d dossier) refundOf(e domain.EffectID) *refund {
+	for i := range d.refunds {
+		if d.refunds[i].EffectID == e.UUID {
+			return &d.refunds[i]
+		}
+	}
+	return nil
+}
+
+// lastOf is the newest send of a refund, or nil.
+func (d dossier) lastOf(f refund) *call {
+	var newest *call
+	for i := range d.calls {
+		if d.calls[i].RefundID == f.ID {
+			newest = &d.calls[i]
+		}
+	}
+	return newest
+}
+
+// order says what is to be given back, and why.
+type order struct {
+	amount   int64 // minor units; 0: all that was taken
+	reason   string
+	category string
+	by       outbox.Actor // who asked, where a person did,
+	words    string       // and in which words
+}
+
+// errExceeds says that the sum of all refunds that have not failed would be more than was taken.
+var errExceeds = errors.New("it would give back more than was taken")
+
+// beginRefund queues a refund and the effect that makes it, and says which. The batch fails if that would give back more than
+// was taken. The payment is locked, and settled as succeeded by the batch itself at the latest.
+func beginRefund(b *pgx.Batch, d dossier, o order) (domain.RefundID, domain.EffectID) {
+	id, effect := domain.NewID[domain.RefundID](), outbox.Append(b, d.booking.ID, domain.EffectRefund)
+	postgres.ExecAnd(b, fmt.Sprintf("begin a refund (%s)", o.reason), func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() != 1 {
+			return errExceeds
+		}
+		return nil
+	}, `
+		INSERT INTO refunds (id, payment_id, effect_id, amount, currency, reason, category, requested_by, request_reason, created_at, updated_at)
+		SELECT $1, taken.id, $2, coalesce(nullif($3, 0), taken.amount), taken.currency, $4, nullif($5, ''), nullif($6, ''), nullif($7, ''),
+		       clock_timestamp(), clock_timestamp()
+		  FROM (SELECT id, currency, coalesce(nullif(amount_received, 0), amount) AS amount
+		          FROM payments WHERE id = $8 AND status = 'succeeded') AS taken
+		 WHERE coalesce(nullif($3, 0), taken.amount) <= taken.amount
+		       - (SELECT coalesce(sum(amount), 0) FROM refunds WHERE payment_id = taken.id AND status <> 'failed')`,
+		id, effect, o.amount, o.reason, o.category, string(o.by), o.words, d.payment.ID)
+	return id, effect
+}
