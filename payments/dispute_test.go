@@ -67,7 +67,7 @@ func TestBalance_CountsOnce(t *testing.T) {
 		{nil, []dispute{{1000, "lost", true}, {500, "under_review", true}}, 1000, true},
 		{nil, []dispute{{1000, "lost", true}, {1500, "won", false}}, 1500, false},
 	} {
-		b.exec(`TRUNCATE refunds, disputes`)
+		b.exec(`TRUNCATE refunds, disputes, provider_calls`)
 		for n, r := range tt.refunds {
 			b.exec(`
 				INSERT INTO refunds (id, payment_id, effect_id, amount, currency, reason, status, created_at, updated_at)

@@ -18,7 +18,8 @@ type dossier struct {
 	booking domain.Booking
 	payment payment
 	calls   []call
-	refunds []refund      // all rows of the payment, oldest first; only where lockMoney has read them
+	refunds []refund // all rows of the payment, oldest first; these two only where lockMoney has read them
+	balance Balance
 	effect  outbox.Effect // whose turn it is; zero where there is none
 	paused  bool          // charges: an operator has said that no send may take money for now
 	now     time.Time     // the database's clock, read after the locks were had
@@ -29,7 +30,6 @@ type payment struct {
 	BookingID        uuid.UUID
 	Amount           int64
 	Currency         string
-	Captured         int64 // what was taken, if anything was
 	PaymentMethod    string
 	Card             int
 	ProviderIntentID string
@@ -60,7 +60,7 @@ type call struct {
 	Replayed    bool // the newest answer is the one that the provider has stored under the key
 }
 
-const paymentColumns = `id, booking_id, amount, currency, coalesce(nullif(amount_received, 0), amount) AS captured, payment_method, card, coalesce(provider_intent_id, '') AS provider_intent_id,
+const paymentColumns = `id, booking_id, amount, currency, payment_method, card, coalesce(provider_intent_id, '') AS provider_intent_id,
 	coalesce(provider_method_id, '') AS provider_method_id, shown_card, status, coalesce(decline_code, '') AS decline_code,
 	coalesce(failure_code, '') AS failure_code, version, watches,
 	clock_timestamp() AS now`
@@ -72,9 +72,12 @@ func lock(ctx context.Context, tx pgx.Tx, id domain.BookingID, effect domain.Eff
 	return lockAll(ctx, tx, id, effect, func(*pgx.Batch, *dossier) {})
 }
 
-// lockMoney is lock, and reads the payment's refunds: whoever decides on what is left of it needs them.
+// lockMoney is lock, and reads the payment's refunds and its balance: whoever decides on what is left of it needs them.
 func lockMoney(ctx context.Context, tx pgx.Tx, id domain.BookingID, effect domain.EffectID) (dossier, error) {
-	return lockAll(ctx, tx, id, effect, func(b *pgx.Batch, d *dossier) { readRefunds(b, id, &d.refunds) })
+	return lockAll(ctx, tx, id, effect, func(b *pgx.Batch, d *dossier) {
+		readRefunds(b, id, &d.refunds)
+		ReadBalance(b, id, &d.balance)
+	})
 }
 
 func lockAll(ctx context.Context, tx pgx.Tx, id domain.BookingID, effect domain.EffectID, read func(*pgx.Batch, *dossier)) (dossier, error) {

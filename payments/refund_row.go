@@ -69,18 +69,11 @@ func readRefunds(b *pgx.Batch, id domain.BookingID, into *[]refund) {
 		 ORDER BY created_at, id`, id.UUID)
 }
 
-// captured is what was taken, in minor units.
-func (d dossier) captured() int64 {
-	if d.payment.Status != domain.PaymentSucceeded {
-		return 0
-	}
-	return d.payment.Captured
-}
-
-// left is what may still be given back beside one refund, or, for the zero id, beside all: what was taken less everything that
-// has not failed. It is added up from the rows each time, under the payment's lock (lockMoney).
+// left is what may still be given back beside one refund, or, for the zero id, beside all: what was taken, less what disputes have
+// taken, less every refund that has not failed. It is never stored, but added up from the rows under the payment's lock
+// (lockMoney), and follows what is decided in this transaction.
 func (d dossier) left(beside uuid.UUID) int64 {
-	left := d.captured()
+	left := d.balance.Captured - d.balance.Disputed
 	for _, f := range d.refunds {
 		if f.ID != beside && f.Status != refundFailed {
 			left -= f.Amount
@@ -143,12 +136,10 @@ func beginRefund(b *pgx.Batch, d dossier, o order) (domain.RefundID, domain.Effe
 		return nil
 	}, `
 		INSERT INTO refunds (id, payment_id, effect_id, amount, currency, reason, category, requested_by, request_reason, created_at, updated_at)
-		SELECT $1, taken.id, $2, coalesce(nullif($3, 0), taken.amount), taken.currency, $4, nullif($5, ''), nullif($6, ''), nullif($7, ''),
+		SELECT $1, payment_id, $2, coalesce(nullif($3, 0), captured), currency, $4, nullif($5, ''), nullif($6, ''), nullif($7, ''),
 		       clock_timestamp(), clock_timestamp()
-		  FROM (SELECT id, currency, coalesce(nullif(amount_received, 0), amount) AS amount
-		          FROM payments WHERE id = $8 AND status = 'succeeded') AS taken
-		 WHERE coalesce(nullif($3, 0), taken.amount) <= taken.amount
-		       - (SELECT coalesce(sum(amount), 0) FROM refunds WHERE payment_id = taken.id AND status <> 'failed')`,
+		  FROM payment_balances
+		 WHERE payment_id = $8 AND captured > 0 AND ($3 = 0 OR $3 <= refundable)`,
 		id, effect, o.amount, o.reason, o.category, string(o.by), o.words, d.payment.ID)
 	return id, effect
 }

@@ -98,7 +98,7 @@ func (p *Payments) refundAbsent(t refundCase, found []ProviderRefund) (decision,
 	}
 	forgotten := p.config.KeyRetention - t.d.now.Sub(last.LastSentAt)
 	switch {
-	case last.refused() && last.ErrorCode == codeAlreadyRefunded && sum(found) < t.d.captured() && t.d.now.Sub(last.LastSentAt) < time.Hour:
+	case last.refused() && last.ErrorCode == codeAlreadyRefunded && sum(found) < t.d.balance.Captured && t.d.now.Sub(last.LastSentAt) < time.Hour:
 		return p.doubtRefund(t, "the provider says that the money went back, and lists no refund of it", p.config.Poll)
 	case last.refused():
 		return p.refuseRefund(t, last.ErrorCode)
