@@ -18,13 +18,18 @@ type Action struct {
 	//   - refund: money is given back at the dashboard, without metadata and key;
 	//   - settle_refund: the oldest pending refund ends;
 	//   - fail_refund: a refund fails, also one that had succeeded; its amount is the charge's again;
-	//   - open_dispute, escalate_dispute, close_dispute: the bank contests a charge, turns its inquiry into a dispute, decides.
+	//   - open_dispute, escalate_dispute, close_dispute: the bank contests a charge, turns its inquiry into a dispute, decides;
+	//   - create_payout, fail_payout: what is available goes out; it comes back.
 	Action string `json:"action"`
 	// PaymentIntent, Charge, Refund or Dispute names what is acted on; any of them will do that leads there.
 	PaymentIntent string `json:"payment_intent"`
 	Charge        string `json:"charge"`
 	Refund        string `json:"refund"`
 	Dispute       string `json:"dispute"`
+	// Payout is what fail_payout is about.
+	Payout string `json:"payout"`
+	// Currency of create_payout; default: what the account is settled in.
+	Currency string `json:"currency"`
 	// PaymentMethod is what customer_confirm pays with; default: the intent's own, else pm_card_visa.
 	PaymentMethod string `json:"payment_method"`
 	// Outcome is how something ends: succeeded (default) or failed; of settle_refund canceled, too; of close_dispute won
@@ -32,7 +37,8 @@ type Action struct {
 	Outcome string `json:"outcome"`
 	// Amount of refund and open_dispute in the currency's smallest unit; default: all that is left.
 	Amount int64 `json:"amount"`
-	// Reason of refund and open_dispute, and the failure_reason of fail_refund and settle_refund.
+	// Reason of refund and open_dispute, and the failure_reason of fail_refund and settle_refund, the
+	// failure_code of fail_payout.
 	Reason string `json:"reason"`
 	// Inquiry makes open_dispute a question of the bank's that moves no money yet.
 	Inquiry bool `json:"inquiry"`
@@ -41,7 +47,7 @@ type Action struct {
 // Done is what an action led to.
 type Done struct {
 	PaymentIntent string `json:"payment_intent"`
-	Object        string `json:"object"` // the id of what was acted on: an intent, a refund, a dispute
+	Object        string `json:"object"` // the id of what was acted on: an intent, a refund, a dispute, a payout
 	Status        string `json:"status"` // of that object
 }
 
@@ -49,6 +55,7 @@ type Done struct {
 type deed struct {
 	outcomes []string // the first is the default; none: the action has no outcome
 	do       func(w *world, t *intent, a Action) (id, status string, err error)
+	account  bool // it is about the account, and no intent
 }
 
 func deeds() map[string]deed {
@@ -63,14 +70,16 @@ func deeds() map[string]deed {
 		"authenticate":        {do: onIntent((*world).actAuthenticate)},
 		"fail_authentication": {do: onIntent((*world).actFailAuthentication)},
 		"customer_confirm":    {do: onIntent((*world).actCustomerConfirm)},
-		"settle_processing":   {ends, onIntent((*world).actFinish)},
-		"roll_forward":        {ends, onIntent((*world).actFinish)},
+		"settle_processing":   {outcomes: ends, do: onIntent((*world).actFinish)},
+		"roll_forward":        {outcomes: ends, do: onIntent((*world).actFinish)},
 		"refund":              {do: (*world).actRefund},
-		"settle_refund":       {[]string{refundSucceeded, refundFailed, refundCanceled}, (*world).actSettleRefund},
+		"settle_refund":       {outcomes: []string{refundSucceeded, refundFailed, refundCanceled}, do: (*world).actSettleRefund},
 		"fail_refund":         {do: (*world).actFailRefund},
 		"open_dispute":        {do: (*world).actOpenDispute},
 		"escalate_dispute":    {do: (*world).actEscalateDispute},
-		"close_dispute":       {[]string{disputeWon, disputeLost, warningClosed}, (*world).actCloseDispute},
+		"close_dispute":       {outcomes: []string{disputeWon, disputeLost, warningClosed}, do: (*world).actCloseDispute},
+		"create_payout":       {do: (*world).actCreatePayout, account: true},
+		"fail_payout":         {do: (*world).actFailPayout, account: true},
 	}
 }
 
@@ -88,22 +97,26 @@ func (s *Simulator) Perform(a Action) (Done, error) {
 		return Done{}, err
 	}
 	w := s.world.Load()
-	t, err := w.subject(a)
-	if err != nil {
-		return Done{}, err
+	var t *intent
+	var done Done
+	if !d.account {
+		if t, err = w.subject(a); err != nil {
+			return Done{}, err
+		}
+		done.PaymentIntent = t.id
 	}
-	unlock, ok := w.lock(t.id, s.cfg.LockWait)
+	unlock, ok := w.lock(done.PaymentIntent, s.cfg.LockWait)
 	if !ok {
 		return Done{}, fmt.Errorf("payment intent %s is busy: try again", t.id)
 	}
 	defer unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	id, status, err := d.do(w, t, a)
-	if err != nil {
+	w.pass()
+	if done.Object, done.Status, err = d.do(w, t, a); err != nil {
 		return Done{}, err
 	}
-	return Done{PaymentIntent: t.id, Object: id, Status: status}, nil
+	return done, nil
 }
 
 // check says what is wrong with an action by itself, if anything.
@@ -111,11 +124,9 @@ func (a Action) check() (deed, error) {
 	known := deeds()
 	d, modelled := known[a.Action]
 	switch {
-	case slices.Contains([]string{"create_payout", "fail_payout"}, a.Action):
-		return d, fmt.Errorf("action %q: %w", a.Action, ErrNotModelled)
 	case !modelled:
 		return d, fmt.Errorf("there is no action %q; there are %s", a.Action, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
-	case a.PaymentIntent == "" && a.Charge == "" && a.Refund == "" && a.Dispute == "":
+	case !d.account && a.PaymentIntent == "" && a.Charge == "" && a.Refund == "" && a.Dispute == "":
 		return d, fmt.Errorf("action %s needs a payment_intent, or a charge, refund or dispute of one", a.Action)
 	case a.Outcome != "" && len(d.outcomes) == 0:
 		return d, fmt.Errorf("action %s has no outcome", a.Action)
@@ -126,9 +137,6 @@ func (a Action) check() (deed, error) {
 	}
 	return d, nil
 }
-
-// ErrNotModelled marks an action that is known and not modelled yet.
-var ErrNotModelled = errors.New("not modelled yet")
 
 // subject finds the one intent that an action is about.
 func (w *world) subject(a Action) (*intent, error) {

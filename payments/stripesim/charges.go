@@ -23,6 +23,7 @@ type charge struct {
 	amountRefunded int64
 	disputed       bool // an inquiry counts, too
 	decline        *decline
+	transaction    *transaction // nil: took nothing, or is not booked yet
 }
 
 func (ch *charge) ident() string { return ch.id }
@@ -89,7 +90,7 @@ func (ch *charge) render(x expansions) object {
 		"refunded": ch.status == chargeSucceeded && ch.amountRefunded == ch.amount, "amount_refunded": ch.amountRefunded,
 		"disputed": ch.disputed, "metadata": maps.Clone(ch.metadata), "payment_intent": ch.intent.id, "payment_method": ch.method.id,
 		"customer": null(ch.customer), "description": null(ch.description), "billing_details": billingDetails(),
-		"balance_transaction": nil, "calculated_statement_descriptor": "SIMULATED", "outcome": ch.outcome(),
+		"balance_transaction": renderTransaction(ch.transaction, x, "balance_transaction"), "calculated_statement_descriptor": "SIMULATED", "outcome": ch.outcome(),
 		"failure_code": nil, "failure_message": nil, "failure_balance_transaction": nil, "fraud_details": object{},
 		"payment_method_details": ch.methodDetails(),
 		"receipt_email":          null(ch.intent.receiptEmail), "receipt_number": nil, "receipt_url": nil,
@@ -169,6 +170,6 @@ func prepareChargeList(c *call) (execution, *apiError) {
 		}
 		return list(c, page, charges,
 			func(ch *charge) bool { return customer == "" || ch.customer == customer },
-			func(ch *charge) object { return ch.render(x.data()) })
+			func(ch *charge) object { return ch.render(x.inside("data")) })
 	}, nil
 }

@@ -37,6 +37,7 @@ func (w *world) after(d time.Duration, do func()) {
 
 // pass lets happen what is due, earliest first. The caller holds mu.
 func (w *world) pass() {
+	w.payShort()
 	if len(w.agenda) == 0 {
 		return
 	}

@@ -46,6 +46,8 @@ func (s *Simulator) controlCalls() map[string]http.HandlerFunc {
 		"GET /_sim/clock":          func(rw http.ResponseWriter, _ *http.Request) { s.replyClock(rw, s.Now()) },
 		"POST /_sim/clock":         s.controlClock,
 		"POST /_sim/actions":       s.controlAction,
+		"GET /_sim/settlement":     func(rw http.ResponseWriter, _ *http.Request) { reply(rw, http.StatusOK, s.Settlement()) },
+		"POST /_sim/settlement":    s.controlSettlement,
 		"POST /_sim/webhooks":      s.controlWebhooks,
 		"GET /_sim/webhooks":       s.controlDeliveries,
 		"POST /_sim/webhooks/release": func(rw http.ResponseWriter, _ *http.Request) {
@@ -146,22 +148,28 @@ func (s *Simulator) controlDeliveries(rw http.ResponseWriter, _ *http.Request) {
 	reply(rw, http.StatusOK, object{"mode": now.Mode, "url": now.URL, "held": held, "deliveries": s.Deliveries()})
 }
 
-// decode reads a control request. An unknown member is refused: a misspelt fault would otherwise test nothing.
+// decode reads a control request.
 func decode(rw http.ResponseWriter, r *http.Request, into any) bool {
-	decoder := json.NewDecoder(io.LimitReader(r.Body, maxBody))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	if err == nil && decoder.Decode(&struct{}{}) != io.EOF {
-		err = errors.New("something follows the object")
-	}
-	if errors.Is(err, io.EOF) {
-		err = errors.New("there is none")
-	}
+	err := strictly(io.LimitReader(r.Body, maxBody), into)
 	if err != nil {
 		complain(rw, "the body must be one JSON object: "+err.Error())
 		return false
 	}
 	return true
+}
+
+// strictly reads one JSON object. An unknown member is refused: a misspelt fault would otherwise test nothing.
+func strictly(body io.Reader, into any) error {
+	decoder := json.NewDecoder(body)
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("there is none")
+	case err == nil && decoder.Decode(&struct{}{}) != io.EOF:
+		return errors.New("something follows the object")
+	}
+	return err
 }
 
 func complain(rw http.ResponseWriter, message string) {

@@ -106,7 +106,7 @@ func TestControlRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		{"faults", map[string]any{"fault": "reset_after", "body": "empty"}, "body belongs to bad_body"},
 		{"clock", map[string]any{"advance": "-1h"}, `such as "25h"`},
 		{"clock", map[string]any{}, `such as "25h"`},
-		{"actions", map[string]any{"action": "create_payout", "charge": "ch_1"}, "not modelled yet"},
+		{"actions", map[string]any{"action": "create_payout"}, "nothing to pay out"},
 		{"actions", map[string]any{"action": "authenticat", "payment_intent": "pi_1"}, "there are authenticate, close_dispute"},
 		{"actions", map[string]any{"action": "authenticate"}, "needs a payment_intent"},
 		{"actions", map[string]any{"action": "authenticate", "payment_intent": "pi_1"}, `no payment intent "pi_1"`},

@@ -25,17 +25,18 @@ const answerWithin = 20 * 24 * time.Hour
 
 // dispute is a charge that its cardholder contests. Guarded by world.mu; its writes also hold the lock of the charge's intent.
 type dispute struct {
-	id          string
-	order       int64
-	created     int64
-	charge      *charge
-	amount      int64
-	reason      string
-	status      string
-	metadata    map[string]string
-	evidence    map[string]string
-	submissions int
-	due         int64
+	id           string
+	order        int64
+	created      int64
+	charge       *charge
+	amount       int64
+	reason       string
+	status       string
+	metadata     map[string]string
+	evidence     map[string]string
+	submissions  int
+	due          int64
+	transactions []*transaction // what it took, and what came back
 }
 
 func (d *dispute) ident() string { return d.id }
@@ -86,31 +87,29 @@ func (w *world) openDispute(ch *charge, amount int64, reason string, inquiry boo
 	w.disputes = append(w.disputes, d)
 	if !inquiry {
 		w.failPendingRefunds(ch)
+		w.bookDispute(d)
 	}
 	w.emit(nil, "charge.dispute.created", d.render(expansions{}))
 	if !inquiry {
-		w.withdraw(d)
+		w.emit(nil, "charge.dispute.funds_withdrawn", d.render(expansions{}))
 	}
 	return d
-}
-
-// withdraw takes the money of a dispute.
-func (w *world) withdraw(d *dispute) {
-	w.emit(nil, "charge.dispute.funds_withdrawn", d.render(expansions{}))
 }
 
 // escalate turns an inquiry into a dispute.
 func (w *world) escalate(d *dispute) {
 	d.status, d.due = needsResponse, w.now().Add(answerWithin).Unix()
 	w.failPendingRefunds(d.charge)
+	w.bookDispute(d)
 	w.emit(nil, "charge.dispute.updated", d.render(expansions{}))
-	w.withdraw(d)
+	w.emit(nil, "charge.dispute.funds_withdrawn", d.render(expansions{}))
 }
 
 // decide closes a dispute: won, its money comes back; lost, it stays away.
 func (w *world) decide(d *dispute, status string) {
 	d.status = status
 	if status == disputeWon {
+		d.transactions = append(d.transactions, w.back(d.transactions[0], "adjustment", categoryDisputeReversal))
 		w.emit(nil, "charge.dispute.funds_reinstated", d.render(expansions{}))
 	}
 	w.emit(nil, "charge.dispute.closed", d.render(expansions{}))
@@ -209,10 +208,14 @@ func (w *world) openDisputeOf(t *intent, a Action) (*dispute, error) {
 }
 
 func (d *dispute) render(x expansions) object {
+	transactions := []object{}
+	for _, b := range d.transactions {
+		transactions = append(transactions, b.render(expansions{}))
+	}
 	o := object{
 		"id": d.id, "object": "dispute", "livemode": false, "created": d.created, "status": d.status, "reason": d.reason,
 		"amount": d.amount, "currency": d.charge.currency, "charge": d.charge.id, "payment_intent": d.charge.intent.id,
-		"is_charge_refundable": d.refundable(), "metadata": maps.Clone(d.metadata), "balance_transactions": []object{},
+		"is_charge_refundable": d.refundable(), "metadata": maps.Clone(d.metadata), "balance_transactions": transactions,
 		"evidence": d.renderEvidence(),
 		"evidence_details": object{
 			"due_by": d.due, "has_evidence": len(d.evidence) > 0, "past_due": false, "submission_count": d.submissions,

@@ -135,6 +135,6 @@ func prepareDisputeList(c *call) (execution, *apiError) {
 		return (intentID == "" || d.charge.intent.id == intentID) && (chargeID == "" || d.charge.id == chargeID)
 	}
 	return func(w *world) (object, *apiError) {
-		return list(c, page, w.disputes, wanted, func(d *dispute) object { return d.render(x.data()) })
+		return list(c, page, w.disputes, wanted, func(d *dispute) object { return d.render(x.inside("data")) })
 	}, nil
 }

@@ -147,7 +147,7 @@ func (t *intent) renderCharge(x expansions) any {
 	case t.latest == nil:
 		return nil
 	case x["latest_charge"]:
-		return t.latest.render(expansions{})
+		return t.latest.render(x.inside("latest_charge"))
 	}
 	return t.latest.id
 }

@@ -126,6 +126,9 @@ func (w *world) settle(c *call, t *intent) *apiError {
 // the same.
 func (w *world) charged(c *call, t *intent, ch *charge) {
 	ch.succeed(t.captureMethod != captureManual)
+	if ch.captured {
+		w.earn(ch)
+	}
 	w.emit(c, "charge.succeeded", ch.render(expansions{}))
 	w.aftermath(ch)
 	if t.status == canceled {

@@ -51,6 +51,7 @@ func prepareCapture(c *call) (execution, *apiError) {
 			return nil, invalid("amount_too_large", "amount_to_capture", "Only %d can be captured.", t.capturable)
 		}
 		t.latest.capture(amount)
+		w.earn(t.latest)
 		t.status, t.received, t.capturable = succeeded, amount, 0
 		if metadata != nil {
 			t.metadata = mergeMetadata(t.metadata, metadata)

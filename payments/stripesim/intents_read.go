@@ -27,6 +27,6 @@ func prepareIntentList(c *call) (execution, *apiError) {
 	return func(w *world) (object, *apiError) {
 		return list(c, page, w.intents,
 			func(t *intent) bool { return customer == "" || t.customer == customer },
-			func(t *intent) object { return t.render(x.data()) })
+			func(t *intent) object { return t.render(x.inside("data")) })
 	}, nil
 }

@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// Ledger is where the money is, whatever any client was told. Balance transactions and payouts are empty: they are not modelled
-// yet.
+// Ledger is where the money is, whatever any client was told.
 type Ledger struct {
-	Charges             []LedgerCharge  `json:"charges"`
-	Refunds             []LedgerRefund  `json:"refunds"`
-	Disputes            []LedgerDispute `json:"disputes"`
-	BalanceTransactions []struct{}      `json:"balance_transactions"`
-	Payouts             []struct{}      `json:"payouts"`
+	Charges             []LedgerCharge      `json:"charges"`
+	Refunds             []LedgerRefund      `json:"refunds"`
+	Disputes            []LedgerDispute     `json:"disputes"`
+	BalanceTransactions []LedgerTransaction `json:"balance_transactions"`
+	Payouts             []LedgerPayout      `json:"payouts"`
+	// Balance is what the account has, by currency, available or not.
+	Balance map[string]int64 `json:"balance"`
 	// Executions are the writes that ran, and how long a key protects one.
 	Executions     []Execution `json:"executions"`
 	KeyRetentionMS int64       `json:"key_retention_ms"`
@@ -83,8 +84,8 @@ func (s *Simulator) Ledger() Ledger {
 	defer w.mu.Unlock()
 	w.pass()
 	l := Ledger{
-		Charges: []LedgerCharge{}, Refunds: []LedgerRefund{}, Disputes: []LedgerDispute{}, BalanceTransactions: []struct{}{},
-		Payouts: []struct{}{}, Executions: append([]Execution{}, w.executions...), KeyRetentionMS: w.cfg.KeyRetention.Milliseconds(),
+		Charges: []LedgerCharge{}, Refunds: []LedgerRefund{}, Disputes: []LedgerDispute{}, BalanceTransactions: []LedgerTransaction{},
+		Payouts: []LedgerPayout{}, Balance: maps.Clone(w.balance), Executions: append([]Execution{}, w.executions...), KeyRetentionMS: w.cfg.KeyRetention.Milliseconds(),
 	}
 	for _, ch := range w.charges {
 		entry := LedgerCharge{
@@ -103,6 +104,12 @@ func (s *Simulator) Ledger() Ledger {
 			Status: f.status, FailureReason: f.failure, Reason: f.reason, Metadata: maps.Clone(f.metadata), IdempotencyKey: f.key,
 			Created: f.created,
 		})
+	}
+	for _, b := range w.transactions {
+		l.BalanceTransactions = append(l.BalanceTransactions, b.ledger())
+	}
+	for _, p := range w.payouts {
+		l.Payouts = append(l.Payouts, p.ledger())
 	}
 	for _, d := range w.disputes {
 		l.Disputes = append(l.Disputes, LedgerDispute{
@@ -139,6 +146,8 @@ func (l Ledger) Succeeded(bookingID string) []LedgerCharge {
 //
 //   - an intent with two successful charges (the simulator's own promise);
 //   - a metadata booking_id with two successful charges (the client made two intents succeed for one booking);
+//   - a balance that is not the sum of its movements, a movement that is not its amount less its fee, a payout that is not the sum
+//     of what went out with it, a charge or refund that moved the balance otherwise than once (the simulator's own promises);
 //   - refunds of a charge, those that failed aside, of more than it took (the simulator's own promise);
 //   - a write that ran without an idempotency key (the client left it out);
 //   - a key that ran twice within its retention (the simulator's own promise).
@@ -165,6 +174,7 @@ func (l Ledger) Check() error {
 	}
 	problems = append(problems, twice("payment intent", perIntent)...)
 	problems = append(problems, twice("booking", perBooking)...)
+	problems = append(problems, l.checkBalance()...)
 	return errors.Join(append(problems, l.checkKeys()...)...)
 }
 

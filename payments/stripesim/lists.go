@@ -31,11 +31,11 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// data is what the members of a list expand.
-func (x expansions) data() expansions {
+// inside is what the object in a field expands; in data, what the members of a list do.
+func (x expansions) inside(field string) expansions {
 	members := expansions{}
-	for field := range x {
-		if name, ok := strings.CutPrefix(field, "data."); ok {
+	for path := range x {
+		if name, ok := strings.CutPrefix(path, field+"."); ok {
 			members[name] = true
 		}
 	}
@@ -54,11 +54,14 @@ type page struct {
 	limit         int64
 	startingAfter string
 	endingBefore  string
-	created       map[string]int64 // by gt, gte, lt, lte, or eq
+	created       window
 }
 
+// window is a range of Unix seconds, by gt, gte, lt, lte, or eq.
+type window map[string]int64
+
 func readPage(r *reader) page {
-	p := page{limit: 10, startingAfter: r.text("starting_after"), endingBefore: r.text("ending_before"), created: map[string]int64{}}
+	p := page{limit: 10, startingAfter: r.text("starting_after"), endingBefore: r.text("ending_before")}
 	if r.present("limit") {
 		p.limit = r.integer("limit")
 		if p.limit < 1 || p.limit > 100 {
@@ -68,25 +71,31 @@ func readPage(r *reader) page {
 	if p.startingAfter != "" && p.endingBefore != "" {
 		r.refuse(invalid("", "starting_after", "starting_after and ending_before exclude each other."))
 	}
-	bounds := map[string]string{}
-	if text, isText := r.params["created"].(string); isText {
-		bounds["eq"] = text
-	} else {
-		bounds = r.object("created")
-	}
-	r.known["created"] = true
-	for name, text := range bounds {
-		seconds, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || !slices.Contains([]string{"eq", "gt", "gte", "lt", "lte"}, name) {
-			r.refuse(invalid("", "created", "created is a Unix time, or one each of gt, gte, lt, lte."))
-		}
-		p.created[name] = seconds
-	}
+	p.created = readWindow(r, "created")
 	return p
 }
 
-func (p page) covers(born int64) bool {
-	for name, bound := range p.created {
+func readWindow(r *reader, field string) window {
+	bounds := map[string]string{}
+	if text, isText := r.params[field].(string); isText {
+		bounds["eq"] = text
+	} else {
+		bounds = r.object(field)
+	}
+	r.known[field] = true
+	w := window{}
+	for name, text := range bounds {
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || !slices.Contains([]string{"eq", "gt", "gte", "lt", "lte"}, name) {
+			r.refuse(invalid("", field, "%s is a Unix time, or one each of gt, gte, lt, lte.", field))
+		}
+		w[name] = seconds
+	}
+	return w
+}
+
+func (w window) covers(born int64) bool {
+	for name, bound := range w {
 		var inside bool
 		switch name {
 		case "gt":
@@ -120,7 +129,7 @@ func list[T listed](c *call, p page, items []T, keep func(T) bool, render func(T
 	}
 	var found []T // newest first
 	for _, item := range slices.Backward(items) {
-		if p.covers(item.born()) && keep(item) && (after == 0 || item.place() < after) && item.place() > before {
+		if p.created.covers(item.born()) && keep(item) && (after == 0 || item.place() < after) && item.place() > before {
 			found = append(found, item)
 		}
 	}

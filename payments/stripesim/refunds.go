@@ -16,6 +16,9 @@ type refund struct {
 	status   string
 	failure  string // why it failed
 	key      string // of the request that made it; "" if it was made at the dashboard
+
+	transaction *transaction // nil: no money has gone yet
+	returned    *transaction // the money, back
 }
 
 func (f *refund) ident() string { return f.id }
@@ -36,10 +39,13 @@ func (f *refund) render(x expansions) object {
 	o := object{
 		"id": f.id, "object": "refund", "created": f.created, "status": f.status, "amount": f.amount, "currency": f.charge.currency,
 		"charge": f.charge.id, "payment_intent": f.charge.intent.id, "metadata": maps.Clone(f.metadata), "reason": null(f.reason),
-		"balance_transaction": nil, "receipt_number": nil, "source_transfer_reversal": nil, "transfer_reversal": nil,
+		"balance_transaction": renderTransaction(f.transaction, x, "balance_transaction"), "receipt_number": nil, "source_transfer_reversal": nil, "transfer_reversal": nil,
 	}
 	if f.failure != "" {
 		o["failure_reason"] = f.failure
+	}
+	if f.returned != nil {
+		o["failure_balance_transaction"] = renderTransaction(f.returned, x, "failure_balance_transaction")
 	}
 	if x["charge"] {
 		o["charge"] = f.charge.render(expansions{})
@@ -48,6 +54,11 @@ func (f *refund) render(x expansions) object {
 		o["payment_intent"] = f.charge.intent.render(expansions{})
 	}
 	return o
+}
+
+// refundExpansions are what can be expanded in a refund; in a list, in data.
+func refundExpansions(in string) []string {
+	return []string{in + "charge", in + "payment_intent", in + "balance_transaction", in + "failure_balance_transaction"}
 }
 
 func refundReasons() []string { return []string{"duplicate", "fraudulent", "requested_by_customer"} }
@@ -60,7 +71,7 @@ func prepareRefund(c *call) (execution, *apiError) {
 	metadata := r.object("metadata")
 	checkMetadata(r, metadata)
 	r.unmodelled("currency", "customer", "instructions_email", "origin", "refund_application_fee", "reverse_transfer")
-	x := c.expansions(r, "charge", "payment_intent")
+	x := c.expansions(r, refundExpansions("")...)
 	switch {
 	case (intentID == "") == (chargeID == ""):
 		r.refuse(invalid("parameter_missing", "payment_intent", "Name the payment_intent or the charge, and not both."))
@@ -112,6 +123,7 @@ func (w *world) refund(c *call, ch *charge, f refund) (*refund, *apiError) {
 	}
 	ch.amountRefunded += f.amount
 	w.refunds = append(w.refunds, made)
+	w.pay(made)
 	w.emit(c, "refund.created", made.render(expansions{}))
 	w.emit(c, "charge.refunded", ch.render(expansions{}))
 	return made, nil
@@ -144,7 +156,7 @@ func (w *world) refundable(intentID, chargeID string) (*charge, *apiError) {
 
 func prepareRefundRetrieve(c *call) (execution, *apiError) {
 	r := c.params.read()
-	x := c.expansions(r, "charge", "payment_intent")
+	x := c.expansions(r, refundExpansions("")...)
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
@@ -160,7 +172,7 @@ func prepareRefundList(c *call) (execution, *apiError) {
 	r := c.params.read()
 	page := readPage(r)
 	intentID, chargeID := r.text("payment_intent"), r.text("charge")
-	x := c.expansions(r, "data.charge", "data.payment_intent")
+	x := c.expansions(r, refundExpansions("data.")...)
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
@@ -168,6 +180,6 @@ func prepareRefundList(c *call) (execution, *apiError) {
 		return (intentID == "" || f.charge.intent.id == intentID) && (chargeID == "" || f.charge.id == chargeID)
 	}
 	return func(w *world) (object, *apiError) {
-		return list(c, page, w.refunds, wanted, func(f *refund) object { return f.render(x.data()) })
+		return list(c, page, w.refunds, wanted, func(f *refund) object { return f.render(x.inside("data")) })
 	}, nil
 }

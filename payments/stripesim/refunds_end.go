@@ -17,14 +17,51 @@ func failureReasons() []string {
 	}
 }
 
+// pay takes the money of a new refund from the balance. Where that counts and too little is available the refund is pending until
+// there is enough.
+func (w *world) pay(f *refund) {
+	if w.settlement.Strict && !w.affords(f) {
+		f.status = refundPending
+		w.short = append(w.short, f)
+		return
+	}
+	w.bookRefund(f)
+}
+
+func (w *world) affords(f *refund) bool {
+	amount, currency, _ := w.settlement.settled(f.amount, f.charge.currency)
+	available, _ := w.funds(currency)
+	return available >= amount
+}
+
+// payShort makes the refunds that have waited for money, oldest first.
+func (w *world) payShort() {
+	for len(w.short) > 0 {
+		f := w.short[0]
+		if f.status == refundPending && !w.affords(f) {
+			return
+		}
+		w.short = w.short[1:]
+		if f.status == refundPending {
+			w.settleRefund(f, refundSucceeded, "")
+		}
+	}
+}
+
 // settleRefund ends a refund. One that fails or is canceled, even after it succeeded, gives its amount back to the charge.
 func (w *world) settleRefund(f *refund, status, failure string) {
 	f.status = status
 	if status == refundFailed {
 		f.failure = orDefault(failure, "unknown")
 	}
-	if status != refundSucceeded {
+	switch {
+	case status == refundSucceeded && f.transaction == nil:
+		w.bookRefund(f)
+	case status != refundSucceeded:
 		f.charge.amountRefunded -= f.amount
+		if f.transaction != nil {
+			f.returned = w.back(f.transaction, "refund_failure", categoryRefundFailure)
+		}
 	}
 	w.emit(nil, "refund.updated", f.render(expansions{}))
 	w.emit(nil, "charge.refund.updated", f.render(expansions{}))

@@ -4,7 +4,7 @@ func prepareRefundUpdate(c *call) (execution, *apiError) {
 	r := c.params.read()
 	metadata := r.object("metadata")
 	checkMetadata(r, metadata)
-	x := c.expansions(r, "charge", "payment_intent")
+	x := c.expansions(r, refundExpansions("")...)
 	if err := r.finish(); err != nil {
 		return nil, err
 	}

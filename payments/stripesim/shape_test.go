@@ -144,6 +144,17 @@ func TestEveryShapeIsStripes(t *testing.T) {
 	show(b.get(t, "/v1/payment_intents?limit=100&expand[]=data.latest_charge&expand[]=data.payment_method"))
 	show(b.get(t, "/v1/payment_intents?limit=1&created[gte]=1"))
 	show(b.get(t, "/v1/account"))
+	show(b.get(t, "/v1/balance_transactions"))
+	b.Advance(48 * time.Hour)
+	po := b.act(t, stripesim.Action{Action: "create_payout"}).Object
+	show(b.get(t, "/v1/payouts/"+po+"?expand[]=balance_transaction"))
+	b.Advance(48 * time.Hour)
+	show(b.get(t, "/v1/payouts"))
+	b.act(t, stripesim.Action{Action: "fail_payout", Payout: po})
+	show(b.get(t, "/v1/payouts?expand[]=data.failure_balance_transaction"))
+	show(b.get(t, "/v1/balance"))
+	rows := show(b.get(t, "/v1/balance_transactions?limit=100&expand[]=data.source"))
+	show(b.get(t, "/v1/balance_transactions/"+ids(rows)[0]+"?expand[]=source"))
 	for _, ch := range b.Ledger().Charges {
 		show(b.get(t, "/v1/charges/"+ch.ID+"?expand[]=payment_intent"))
 	}
@@ -164,12 +175,13 @@ func TestEveryShapeIsStripes(t *testing.T) {
 		require.True(t, answered[operation], "nothing was seen of %s", operation)
 	}
 	require.Equal(t, []string{
-		"account", "charge failed", "charge pending", "charge succeeded", "dispute lost", "dispute needs_response",
-		"dispute under_review", "dispute warning_closed", "dispute warning_needs_response", "dispute warning_under_review", "dispute won",
-		"event", "list", "payment_intent canceled",
+		"account", "balance", "balance_transaction available", "balance_transaction pending", "charge failed", "charge pending",
+		"charge succeeded", "dispute lost", "dispute needs_response", "dispute under_review", "dispute warning_closed",
+		"dispute warning_needs_response", "dispute warning_under_review", "dispute won", "event", "list", "payment_intent canceled",
 		"payment_intent processing", "payment_intent requires_action", "payment_intent requires_capture",
 		"payment_intent requires_confirmation", "payment_intent requires_payment_method", "payment_intent succeeded", "payment_method",
-		"refund canceled", "refund failed", "refund pending", "refund succeeded", "search_result",
+		"payout failed", "payout in_transit", "payout paid", "refund canceled", "refund failed", "refund pending", "refund succeeded",
+		"search_result",
 	}, slices.Sorted(maps.Keys(shown)))
 }
 

@@ -27,6 +27,9 @@ type Config struct {
 	SlowFor time.Duration
 	// SearchLag is how far the search index is behind, on the virtual clock. Default 1m, the most that Stripe calls normal.
 	SearchLag time.Duration
+	// Settlement is what becomes of money that was charged, until SetSettlement and again from a reset on. Default
+	// DefaultSettlement.
+	Settlement *Settlement
 	// WebhookURL is where events are delivered, and WebhookSecret what deliveries are signed with. Default: nowhere.
 	WebhookURL    string
 	WebhookSecret string

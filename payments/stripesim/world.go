@@ -37,6 +37,12 @@ type world struct {
 	byID     map[string]*intent
 	agenda   []appointment
 
+	settlement   Settlement
+	transactions []*transaction
+	balance      map[string]int64 // by currency: what all movements come to
+	payouts      []*payout
+	short        []*refund // waiting for money to be available, oldest first
+
 	armed   []*armedFault
 	journal []*JournalEntry
 
@@ -56,12 +62,17 @@ func (s *Simulator) newWorld() *world {
 		locks:   map[string]chan struct{}{},
 		methods: map[string]*method{},
 		byID:    map[string]*intent{},
+		balance: map[string]int64{},
 		webhooks: Webhooks{
 			Mode: modeAuto, URL: s.cfg.WebhookURL, Secret: s.cfg.WebhookSecret,
 		},
 		advanced: make(chan struct{}),
 		slots:    make(chan struct{}, deliveriesAtOnce),
 		hooks:    s.hooks,
+	}
+	w.settlement = DefaultSettlement()
+	if s.cfg.Settlement != nil {
+		w.settlement = *s.cfg.Settlement
 	}
 	w.done, w.end = context.WithCancel(s.done)
 	w.background = func(f func(context.Context)) { s.background(func() { f(w.done) }) }
