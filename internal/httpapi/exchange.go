@@ -41,13 +41,6 @@ func exchangeOf(ctx context.Context) *exchange {
 	return &exchange{} // a handler called without the server around it
 }
 
-// unhurried lifts the deadline for reading the request, which has been read, until the returned function is called:
-// net/http reads on to notice that the client leaves, and would take the deadline for that.
-func (s *Server) unhurried(x *exchange) (done func()) {
-	_ = x.control.SetReadDeadline(time.Time{})
-	return func() { _ = x.control.SetReadDeadline(time.Now().Add(s.config.ReadTimeout)) }
-}
-
 // note keeps a refusal for the log.
 func (x *exchange) note(p *Problem, cause error) {
 	x.problem = p.Code

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -27,7 +28,7 @@ type Authenticator interface {
 // check is one step of the gate. It returns the refusal, or nil to let the request pass.
 type check func(w http.ResponseWriter, r *http.Request, x *exchange) error
 
-// gate puts checks before an operation, in this order.
+// gate puts checks before an operation, in this order, and one of its query after them.
 func (s *Server) gate(checks ...check) huma.Middlewares {
 	return huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
@@ -37,8 +38,31 @@ func (s *Server) gate(checks ...check) huma.Middlewares {
 				return
 			}
 		}
+		if err := plain(r.URL.RawQuery, ctx.Operation()); err != nil {
+			s.refuse(w, r, err)
+			return
+		}
 		next(ctx)
 	}}
+}
+
+// plain refuses a query that says less than it seems to: huma passes over what cannot be decoded, and takes the first of
+// two values. A filter or a cursor that is lost would show everything, or the first page for ever.
+func plain(query string, op *huma.Operation) error {
+	if op.SkipValidateParams {
+		return nil
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return newProblem(CodeValidationFailed, "The query is not valid.",
+			Fault{Location: "query", Message: "want name=value pairs with & between them, and every other %, & and ; written as %25, %26 and %3B"})
+	}
+	for _, p := range op.Parameters {
+		if p.In == "query" && len(values[p.Name]) > 1 && (p.Explode == nil || !*p.Explode) {
+			return invalidQuery(p.Name, "is given more than once")
+		}
+	}
+	return nil
 }
 
 // authenticated asks for a valid token.

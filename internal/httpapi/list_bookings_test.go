@@ -157,6 +157,9 @@ func TestListIsFiltered(t *testing.T) {
 		"status=paid": "query.status", "status=held&status=": "query.status", "resource_id=x": "query.resource_id",
 		"from=yesterday": "query.from", "from=2027-01-01T10:00:00": "query.from", "to=2027-01-01T10:00:00+01:00": "query.to",
 		"from=" + day("05:00:00Z") + "&to=" + day("05:00:00Z"): "query.to", "page=2": "query.page",
+		// Left out, as net/url does with what it cannot read, these would list everything, or the first page for ever.
+		"status=expired%": "query", "after=%zz": "query", "status=expired;limit=1": "query",
+		"after=" + ids[0] + "&after=" + ids[1]: "query.after", "limit=1&limit=2": "query.limit",
 	} {
 		p := b.get(t, "/v1/bookings?"+query).refused(t, http.StatusUnprocessableEntity, httpapi.CodeValidationFailed)
 		require.Contains(t, p.Errors[0].Location, location, query)

@@ -68,7 +68,6 @@ func unquotedFields(s string, separator byte) []string {
 // await returns the booking as soon as it is final or its customer has to act, or else as it stands when the time to
 // wait is over or the process is about to stop. It holds no connection to the database meanwhile.
 func (s *Server) await(ctx context.Context, x *exchange, view payments.View) (payments.View, error) {
-	defer s.unhurried(x)()
 	f := s.watch.follow(ctx, view.Booking.ID, view.Booking.EventSeq)
 	defer s.watch.leave(f)
 	end := time.NewTimer(*x.wait)

@@ -93,7 +93,6 @@ type stream struct {
 // the database. What cannot be read from there is tried again with the next look; the client hears a heartbeat.
 func (s *Server) stream(x *exchange, to *stream) {
 	ctx := x.open
-	defer s.unhurried(x)()
 	to.w.Header().Set("X-Accel-Buffering", "no") // a proxy that collects answers would keep the events for itself
 	f := s.watch.follow(ctx, to.booking, to.last)
 	defer s.watch.leave(f)
