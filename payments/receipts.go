@@ -71,9 +71,9 @@ func (p *Payments) heed(ctx context.Context, c claimed) (verdict, error) {
 		return verdict{receiptForeign, "of another application on the account"}, nil
 	case !found:
 		return verdict{receiptPending, "it names a booking that is not here"}, nil
-	case about.intent == c.IntentID:
+	case c.IntentID != "" && about.intent == c.IntentID:
 		return p.lookForEvent(ctx, c, about, success)
-	case about.intent == "" && !about.status.Closed():
+	case c.IntentID != "" && about.intent == "" && !about.status.Closed():
 		return verdict{receiptPending, "the intent's id is not committed yet"}, nil
 	case success: // no confirm is ever sent for such an intent
 		p.logger.ErrorContext(ctx, "an event tells of money on an intent that is not the payment's: look at it in the provider's dashboard",

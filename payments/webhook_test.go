@@ -378,6 +378,27 @@ func TestEvents_AreNeverBelieved(t *testing.T) {
 	require.Equal(t, "settled", status)
 }
 
+// A charge that belongs to no intent is never a booking's, whatever its metadata says: here every charge has one (G8).
+// Expected: nothing is read, money on it is a person's at once, and the rest is over.
+func TestEvents_AChargeWithoutAnIntentIsNobodys(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.book("pm_card_visa") // without an intent, too, so far
+	claim := func(event, kind string) string {
+		return b.deliver([]byte(`{"id":"` + event + `","type":"` + kind + `","data":{"object":{"id":"ch_1","object":"charge","payment_intent":null,` +
+			`"metadata":{"booking_id":"` + id.String() + `"}}}}`))
+	}
+	taken, failed := claim("evt_taken", "charge.succeeded"), claim("evt_failed", "charge.failed")
+	b.settleEvents(b.engine())
+	for event, want := range map[string]string{taken: "parked", failed: "ignored"} {
+		status, why := b.receipt(event)
+		require.Equal(t, want, status, "%s: %s", event, why)
+	}
+	require.Empty(t, b.sim.Journal(0), "the provider was asked")
+	b.work(b.engine(), id, domain.EffectCharge)
+	b.agree(id)
+}
+
 // An event may be all that tells of a success behind a canceled intent (G4, G8). Expected: one refund, made.
 func TestEvents_ALateChargeIsFound(t *testing.T) {
 	t.Parallel()
