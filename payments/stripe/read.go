@@ -11,6 +11,7 @@ import (
 	sdk "github.com/stripe/stripe-go/v76"
 	"github.com/stripe/stripe-go/v76/form"
 
+	"holdfast/domain"
 	"holdfast/payments"
 )
 
@@ -108,8 +109,8 @@ func (g *Gateway) IntentsCreated(ctx context.Context, from, to time.Time) ([]pay
 	}
 	return walk(ctx, g, "list payment intents", intentsPath, filter, func(p *sdk.PaymentIntent) (string, payments.Intent, error) {
 		intent, err := translate(p)
-		if err != nil && p.ID != "" && p.Metadata["payment_id"] == "" {
-			// Another application's, in a currency that is none of ours, say. It is in the way of nobody's search.
+		if err != nil && p != nil && p.ID != "" && !mayBeOurs(p.Metadata) {
+			// In a currency that is none of ours, say. It is in the way of nobody's search.
 			intent, err = payments.Intent{ID: p.ID}, nil
 		}
 		if err == nil && (p.Created < from.Unix() || p.Created > to.Unix()) {
@@ -117,6 +118,13 @@ func (g *Gateway) IntentsCreated(ctx context.Context, from, to time.Time) ([]pay
 		}
 		return intent.ID, intent, err
 	})
+}
+
+// mayBeOurs tells whether an object's metadata is as we write it. Other applications may use the same names, but hardly for
+// such ids.
+func mayBeOurs(metadata map[string]string) bool {
+	_, err := domain.ParseID[domain.PaymentID](metadata[metadataPayment])
+	return err == nil
 }
 
 // get makes one read. The SDK retries it twice, and between tries is deaf to ctx for up to a second.

@@ -188,6 +188,24 @@ func TestIntentsCreatedAsksForItsWindow(t *testing.T) {
 	require.Error(t, err, "a provider that ignores the window may ignore its end, too")
 }
 
+// Others on the account make intents, too, in currencies that are none of ours and with metadata of their own: they stand
+// in the way of nobody's search. One that may be ours and cannot be read is an error, and so is what is no intent (G5).
+func TestIntentsOfOtherApplicationsAreInNobodysWay(t *testing.T) {
+	t.Parallel()
+	other := strings.Replace(strings.Replace(wholeIntent, "pi_3Wire", "pi_3Other", 1), `"eur"`, `"iqd"`, 1)
+	ours := strings.Replace(other, `"p1"`, `"0197f2a4-6d0e-7c3a-9d7e-0a4f3c1b2d5e"`, 1)
+	at := time.Unix(1700000000, 0)
+	for body, fails := range map[string]bool{
+		listBody(false, other, wholeIntent): false, listBody(false, ours, wholeIntent): true, listBody(false, `null`): true, listBody(false, `{}`): true,
+	} {
+		intents, err := gatewayTo(t, newProvider(t, says(200, body)).URL).IntentsCreated(t.Context(), at, at)
+		require.Equal(t, fails, err != nil, "%s: %v", body, err)
+		if !fails {
+			require.Equal(t, []string{"pi_3Other", intentID}, []string{intents[0].ID, intents[1].ID})
+		}
+	}
+}
+
 // TestReadsRetryAndWritesDoNot.
 func TestReadsRetryAndWritesDoNot(t *testing.T) {
 	t.Parallel()
