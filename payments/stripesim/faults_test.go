@@ -126,24 +126,30 @@ func TestCloseEndsWhatHangs(t *testing.T) {
 
 func TestSlowExecutesAfterTheClientHasGone(t *testing.T) {
 	t.Parallel()
-	leaveEarly := func(t *testing.T, b *testBundle, id string) {
+	// arrive sends a confirm that is held back, and returns how its client leaves.
+	arrive := func(t *testing.T, b *testBundle, id string) (leave func()) {
 		t.Helper()
-		ctx, leave := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		var client sync.WaitGroup
 		client.Go(func() { b.send(ctx, http.MethodPost, "/v1/payment_intents/"+id+"/confirm", "k", "") })
 		eventually(t, func() bool { return len(b.confirms()) == 1 && b.confirms()[0].Fault == "slow" }, "arrived")
 		require.Equal(t, http.StatusConflict, b.confirm(t, id, "k").status, "the key is in flight")
 		require.Empty(t, b.charges())
-		leave()
-		client.Wait()
+		return func() {
+			cancel()
+			client.Wait()
+		}
 	}
 	t.Run("and charges behind its back", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t)
 		id := b.create(t, "pm_card_visa")
-		b.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "slow"})
-		leaveEarly(t, b, id)
+		const delay = 200 * time.Millisecond
+		b.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "slow", DelayMS: int(delay.Milliseconds())})
+		began := time.Now()
+		arrive(t, b, id)()
 		eventually(t, func() bool { return b.status(t, id) == "succeeded" }, "charged")
+		require.GreaterOrEqual(t, time.Since(began), delay)
 		require.Equal(t, []string{"succeeded"}, b.charges())
 		require.Equal(t, "true", b.confirm(t, id, "k").header.Get("Idempotent-Replayed"))
 	})
@@ -151,9 +157,10 @@ func TestSlowExecutesAfterTheClientHasGone(t *testing.T) {
 		t.Parallel()
 		b := setup(t)
 		id := b.create(t, "pm_card_visa")
-		b.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "slow", DelayMS: 2000})
-		leaveEarly(t, b, id)
+		b.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "slow"})
+		leave := arrive(t, b, id)
 		require.Equal(t, "canceled", b.post(t, "/v1/payment_intents/"+id+"/cancel", "cancel", "").body["status"])
+		leave()
 		eventually(t, func() bool { return !b.confirms()[0].Open }, "executed at last")
 		require.True(t, b.confirms()[0].Executed)
 		require.Zero(t, b.confirms()[0].Status, "there was nobody left to tell")
