@@ -24,6 +24,15 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 
 const patience = time.Minute // on a busy machine
 
+// patient is a context for questions to the broker: without a deadline the client gives each of them five seconds, of which
+// a busy machine's disk can take more.
+func patient(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // testBundle is a database and what a test needs to fill it.
 type testBundle struct {
 	pool   *pgxpool.Pool
@@ -158,27 +167,28 @@ func (b *testBundle) stream(t *testing.T, server *testnats.Server, cfg StreamCon
 	t.Helper()
 	js, err := NewJetStream(server.Connect(t), cfg, b.logger)
 	require.NoError(t, err)
-	require.NoError(t, js.EnsureStream(t.Context()))
+	require.NoError(t, js.EnsureStream(patient(t)))
 	return js
 }
 
 // drain sets up publishing with waits that a test can stand.
 func (b *testBundle) drain(p Publisher) *Drain {
 	return NewDrain(b.pool, p, DrainConfig{
-		FirstBackoff: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond, PausedFor: 10 * time.Millisecond,
+		Timeout: patience, FirstBackoff: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond, PausedFor: 10 * time.Millisecond,
 	}, b.logger)
 }
 
 // told reads all messages of the stream, in order.
 func told(t *testing.T, js *JetStream) []*jetstream.RawStreamMsg {
 	t.Helper()
-	stream, err := js.js.Stream(t.Context(), StreamName)
+	ctx := patient(t)
+	stream, err := js.js.Stream(ctx, StreamName)
 	require.NoError(t, err)
-	info, err := stream.Info(t.Context())
+	info, err := stream.Info(ctx)
 	require.NoError(t, err)
 	messages := make([]*jetstream.RawStreamMsg, 0, info.State.Msgs)
 	for seq := info.State.FirstSeq; seq != 0 && seq <= info.State.LastSeq; seq++ {
-		m, err := stream.GetMsg(t.Context(), seq)
+		m, err := stream.GetMsg(ctx, seq)
 		require.NoError(t, err)
 		messages = append(messages, m)
 	}

@@ -40,7 +40,7 @@ func TestIncident15_WipedStoreHealsBesideAListener(t *testing.T) {
 				require.NoError(t, err)
 				_, err = js.js.Stream(t.Context(), StreamName)
 				return err == nil
-			}, 5*time.Second, 10*time.Millisecond, "not made again in a hundred times RecreateAfter; last_error %q", b.load(t, made.held).LastError)
+			}, patience, 10*time.Millisecond, "not made again; last_error %q", b.load(t, made.held).LastError)
 		})
 	}
 }

@@ -212,11 +212,9 @@ func TestListReadsTheIndex(t *testing.T) {
 		       CASE WHEN n % 2 = 0 THEN now() END, 'BOOKINGS', n
 		  FROM generate_series(2, 20000) AS n`, made.booking)
 	b.exec(t, `ANALYZE outbox`)
-	start := time.Now()
 	page, err := List(t.Context(), b.pool, Filter{Stuck: true, Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, page.Rows, 10)
-	require.Less(t, time.Since(start), 5*time.Second)
 	rows, err := b.pool.Query(t.Context(), `
 		EXPLAIN SELECT id FROM outbox o
 		 WHERE o.status IN ('pending', 'in_doubt', 'parked') ORDER BY o.status, o.due_at, o.id LIMIT 10`)

@@ -17,22 +17,23 @@ func TestIncident15_RepublishAfterTheStoreWasWiped(t *testing.T) {
 	b := setup(t)
 	server := testnats.New(t)
 	js := b.stream(t, server, StreamConfig{})
+	ctx := patient(t)
 	drain := b.drain(js)
 	for range 3 {
-		_, err := drain.Work(t.Context(), Job{Effect: b.book(t).held})
+		_, err := drain.Work(ctx, Job{Effect: b.book(t).held})
 		require.NoError(t, err)
 	}
 	before := told(t, js)
 	require.Len(t, before, 3)
-	require.NoError(t, js.js.DeleteStream(t.Context(), StreamName))
-	require.NoError(t, js.EnsureStream(t.Context()))
+	require.NoError(t, js.js.DeleteStream(ctx, StreamName))
+	require.NoError(t, js.EnsureStream(ctx))
 	require.Empty(t, told(t, js))
 
 	span := Span{From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour)}
-	_, err := Republish(t.Context(), b.pool, js, span, "ops@example.org", " ")
+	_, err := Republish(ctx, b.pool, js, span, "ops@example.org", " ")
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
-	done, err := Republish(t.Context(), b.pool, js, span, "ops@example.org", "the store was wiped")
+	done, err := Republish(ctx, b.pool, js, span, "ops@example.org", "the store was wiped")
 	require.NoError(t, err)
 	require.Equal(t, Republished{Published: 3, Stored: 3}, done)
 	after := told(t, js)
@@ -41,7 +42,7 @@ func TestIncident15_RepublishAfterTheStoreWasWiped(t *testing.T) {
 		require.Equal(t, before[i].Header.Get("Nats-Msg-Id"), after[i].Header.Get("Nats-Msg-Id"))
 		require.Equal(t, string(before[i].Data), string(after[i].Data))
 	}
-	again, err := Republish(t.Context(), b.pool, js, span, "ops@example.org", "once more")
+	again, err := Republish(ctx, b.pool, js, span, "ops@example.org", "once more")
 	require.NoError(t, err)
 	require.Equal(t, Republished{Published: 3, Stored: 0}, again)
 	require.Len(t, told(t, js), 3)

@@ -60,6 +60,7 @@ func TestActions_TellWhatTheProviderSaysNow(t *testing.T) {
 func TestActions_AProviderThatHangs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.patient()
 	id := b.book("pm_card_threeDSecure2Required")
 	b.work(b.engine(), id, domain.EffectCharge)
 	for _, fault := range []string{"hang_after", "error_503", "reset_before", "unauthorized_401"} {

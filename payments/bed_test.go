@@ -21,7 +21,9 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-const stripeTimeout = 500 * time.Millisecond // shorter than any hang, longer than any answer on loopback
+// stripeTimeout is shorter than any hang, and longer than an answer on loopback unless the machine is very busy: what a
+// test claims must not rest on that. One that counts requests has to be patient.
+const stripeTimeout = 500 * time.Millisecond
 
 // bed is the protocol on real parts: PostgreSQL, and the provider over HTTP. Jobs are run by hand, so that a test says
 // when, how often and by whom.
@@ -53,8 +55,7 @@ func setup(t *testing.T) *bed {
 	b.sim, err = stripesim.Start(b.ctx, "127.0.0.1:0", stripesim.Config{LockWait: 50 * time.Millisecond})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.sim.Close()) })
-	b.gateway, err = stripe.New(stripe.Config{APIKey: "sk_test_payments", BaseURL: b.sim.URL, Timeout: stripeTimeout})
-	require.NoError(t, err)
+	b.waitFor(stripeTimeout)
 
 	b.client = domain.NewID[domain.ClientID]()
 	b.exec(`INSERT INTO clients (id, name) VALUES ($1, 'test')`, b.client)
@@ -62,6 +63,17 @@ func setup(t *testing.T) *bed {
 	b.resource = b.newResource(1)
 	return b
 }
+
+// waitFor sets how long answers of the provider are waited for.
+func (b *bed) waitFor(answer time.Duration) {
+	b.Helper()
+	var err error
+	b.gateway, err = stripe.New(stripe.Config{APIKey: "sk_test_payments", BaseURL: b.sim.URL, Timeout: answer})
+	require.NoError(b, err)
+}
+
+// patient waits for every answer, so that the number of requests depends on no clock.
+func (b *bed) patient() { b.waitFor(time.Minute) }
 
 func (b *bed) newResource(places int) domain.ResourceID {
 	b.Helper()

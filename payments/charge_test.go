@@ -12,6 +12,7 @@ import (
 func TestCharge_SucceedsOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.patient()
 	id := b.book("pm_card_visa")
 	p := b.engine()
 	b.work(p, id, domain.EffectCharge)

@@ -102,6 +102,7 @@ func TestIncident11_TheProviderReceivesWhatTheTableSays(t *testing.T) {
 func TestIncident11_AmountTooSmallIsADefiniteEnd(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.patient()
 	b.exec(`DELETE FROM charge_minimums`)
 	r, err := b.priced(domain.Money{Amount: 49, Currency: "USD"})
 	require.NoError(t, err)

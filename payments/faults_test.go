@@ -80,7 +80,7 @@ func TestCharge_DeclineEndsWithTheHold(t *testing.T) {
 		b.reconcile(p, id)
 		booking, _, _ = b.statuses(id)
 		return booking == "expired"
-	}, 5*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	b.agree(id)
 	var events []string
 	b.scan(`SELECT array_agg(event_type ORDER BY event_seq) FROM outbox WHERE booking_id = $1 AND kind = 'publish'`, &events, id)

@@ -80,7 +80,7 @@ func TestRace_ExpiryAgainstCharge(t *testing.T) {
 			b.reconcile(p, id)
 			booking, _, _ := b.statuses(id)
 			return booking != "held" && booking != "ending"
-		}, 10*time.Second, 5*time.Millisecond, b.tale(id))
+		}, time.Minute, 5*time.Millisecond, b.tale(id))
 		b.agree(id)
 	}
 }
@@ -90,8 +90,9 @@ func TestRace_ExpiryAgainstCharge(t *testing.T) {
 func TestReconcilers_ShareTheWork(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.patient()
 	b.config.MaxSends = 2
-	b.config.Lease = time.Minute
+	b.config.Lease = time.Hour
 	b.sim.AddFault(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "reset_after", Times: -1})
 	ids := make([]domain.BookingID, 20)
 	for i := range ids {

@@ -18,7 +18,7 @@ import (
 	"holdfast/internal/testdb"
 )
 
-const patience = 15 * time.Second
+const patience = time.Minute
 
 type safeBuffer struct {
 	mu  sync.Mutex

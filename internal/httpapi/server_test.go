@@ -20,7 +20,7 @@ import (
 	"holdfast/internal/httpapi"
 )
 
-const patience = 10 * time.Second // for what should happen at once
+const patience = time.Minute // for what should happen at once
 
 // served is an API on a listener of its own.
 type served struct {

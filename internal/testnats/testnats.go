@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	readyLimit    = 10 * time.Second
+	readyLimit    = time.Minute // on a busy machine
 	reconnectWait = 10 * time.Millisecond
 	memoryLimit   = 64 << 20
 	storeLimit    = 1 << 30

@@ -73,7 +73,7 @@ func stream(t *testing.T, conn *nats.Conn) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstream.New(conn)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "THINGS", Subjects: []string{"things.>"}})
 	require.NoError(t, err)
