@@ -21,7 +21,7 @@ up: ## the same stack, kept up; prints addresses, tokens and a first curl; Ctrl-
 test: ## every test, race detector on, against real PostgreSQL, JetStream and HTTP
 	$(TOOL) gotestsum --version >/dev/null
 	go run ./internal/testdb/cmd/withdb -- $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- \
-		-race -shuffle=on -parallel 8 -timeout 10m $(TESTFLAGS) ./...
+		-race -shuffle=on -parallel 8 -timeout 30m $(TESTFLAGS) ./...
 
 FUZZTIME ?= 60s
 .PHONY: fuzz

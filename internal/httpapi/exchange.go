@@ -51,9 +51,9 @@ func (x *exchange) note(p *Problem, cause error) {
 
 // log writes the one line of this request: what was asked, by whom, and what became of it. Only what is listed here is
 // ever logged.
-func (s *Server) log(ctx context.Context, method string, x *exchange, w *recorder, took time.Duration) {
+func (s *Server) log(ctx context.Context, method string, x *exchange, status int, took time.Duration) {
 	attrs := []slog.Attr{
-		slog.String("method", known(method)), slog.String("route", x.route), slog.Int("status", w.status),
+		slog.String("method", known(method)), slog.String("route", x.route), slog.Int("status", status),
 		slog.Float64("duration_ms", float64(took.Microseconds())/1000), slog.String("request_id", x.id),
 	}
 	if x.principal.Name != "" {
@@ -77,7 +77,7 @@ func (s *Server) log(ctx context.Context, method string, x *exchange, w *recorde
 	if x.unprompted != nil {
 		attrs = append(attrs, slog.String("next_action_error", x.unprompted.Error()))
 	}
-	s.logger.LogAttrs(ctx, s.level(x, w.status), "request", attrs...)
+	s.logger.LogAttrs(ctx, s.level(x, status), "request", attrs...)
 }
 
 func (s *Server) level(x *exchange, status int) slog.Level {

@@ -31,9 +31,12 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	r = r.WithContext(ctx)
 	defer func() {
-		took := time.Since(started)
-		s.log(ctx, r.Method, x, w, took)
-		s.config.Observe(x.route, w.status, took)
+		took, status := time.Since(started), w.status
+		if x.problem == CodeBusy && open.Err() != nil {
+			status = statusClientLeft
+		}
+		s.log(ctx, r.Method, x, status, took)
+		s.config.Observe(x.route, status, took)
 	}()
 	defer s.rescue(w, r)
 	header := w.Header()
@@ -42,6 +45,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	r.Header.Del("Accept") // every answer is JSON, whatever is asked for
 	s.route(w, r, x)
 }
+
+// statusClientLeft is noted for a client that did not wait for its answer. Nobody is told so, and it is no fault of ours.
+const statusClientLeft = 499
 
 // secure says to browsers what these answers never do: be cached, framed, sniffed or run.
 func secure(h http.Header) {

@@ -16,8 +16,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/domain"
 	"holdfast/internal/bookings"
 	"holdfast/internal/httpapi"
+	"holdfast/outbox"
+	"holdfast/payments"
 )
 
 const patience = time.Minute // for what should happen at once
@@ -146,6 +149,36 @@ func TestHostileHeaders(t *testing.T) {
 	}
 	require.NoError(t, s.end(t))
 	require.NotContains(t, s.log.String(), "forged")
+}
+
+// A client that leaves is nobody's page: its request is no 503, of which a hundredth wakes somebody up.
+func TestClientsThatLeaveAreNotOurFault(t *testing.T) {
+	t.Parallel()
+	arrived, seen := make(chan struct{}, 1), make(chan int, 1)
+	held := domain.Booking{ID: domain.NewID[domain.BookingID](), Status: domain.BookingHeld, EventSeq: 1}
+	for name, path := range map[string]string{"at once": "GET /v1/resources", "while they wait": "GET /v1/bookings/" + held.ID.String()} {
+		s := serve(t, fakes{
+			view: func(context.Context, domain.BookingID) (payments.View, error) {
+				arrived <- struct{}{}
+				return payments.View{Booking: held}, nil
+			},
+			resources: func(ctx context.Context) ([]domain.Resource, error) {
+				arrived <- struct{}{}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			},
+			events: func(int64) []outbox.Happened { return nil },
+		}, func(c *httpapi.Config) {
+			c.RequestTimeout = eternity
+			c.Observe = func(_ string, status int, _ time.Duration) { seen <- status }
+		})
+		conn := s.dial(t, path+" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer hf_x\r\nPrefer: wait=10\r\n\r\n")
+		<-arrived
+		require.NoError(t, conn.Close())
+		require.Equal(t, 499, <-seen, name)
+		require.NoError(t, s.end(t))
+		require.Contains(t, s.log.String(), `"level":"INFO","msg":"request"`, name)
+	}
 }
 
 func TestDrain(t *testing.T) {
