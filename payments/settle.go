@@ -71,7 +71,8 @@ func (p *Payments) applyChange(b *pgx.Batch, d dossier, m domain.Move, seen *Int
 	postgres.ExecAnd(b, "settle a payment", oneRow, `
 		UPDATE payments
 		   SET status = $3, version = version + 1, updated_at = clock_timestamp(),
-		       failure_code = nullif($4, ''), decline_code = nullif($5, ''),
+		       failure_code = CASE WHEN status = $3 THEN failure_code ELSE nullif($4, '') END,
+		       decline_code = CASE WHEN status = $3 THEN decline_code ELSE nullif($5, '') END,
 		       amount_received = greatest(amount_received, $6),
 		       watch_at = clock_timestamp() + $7::interval, watches = 0
 		 WHERE id = $1 AND version = $2`,

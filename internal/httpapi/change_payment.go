@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"time"
 
 	"holdfast/domain"
 	"holdfast/payments"
@@ -65,8 +66,12 @@ func showCardChange(v payments.View, taken bool) (int, []byte, error) {
 		body, err := json.Marshal(showBooking(v))
 		return http.StatusAccepted, body, err
 	}
+	detail := "This booking is " + string(v.Booking.Status) + " and its payment " + string(v.Payment.Status) + "."
+	if v.Booking.Status == domain.BookingHeld && v.Payment.Status == domain.PaymentDeclined {
+		detail = "This booking's hold ended at " + v.Booking.HoldExpiresAt.UTC().Format(time.RFC3339) + "."
+	}
 	p := newProblem(CodePaymentNotDeclined, "Another card is taken while the booking is held and its card was declined. "+
-		"This booking is "+string(v.Booking.Status)+" and its payment "+string(v.Payment.Status)+". Look at it again, and send another card with a new key.")
+		detail+" Look at it again, and send another card with a new key.")
 	body, err := json.Marshal(p)
 	return p.Status, body, err
 }

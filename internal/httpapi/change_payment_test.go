@@ -63,7 +63,13 @@ func TestAnotherCard(t *testing.T) {
 	require.Equal(t, 2, b.count(t, `SELECT count(*) FROM outbox WHERE kind = 'charge'`), "one for each card")
 	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM payments WHERE card = 2 AND payment_method = 'pm_card_mastercard'`))
 
-	_, err := b.db.Pool.Exec(t.Context(), `UPDATE idempotency_keys SET response_expires_at = clock_timestamp()`)
+	b.decline(t)
+	_, err := b.db.Pool.Exec(t.Context(), `UPDATE bookings SET hold_expires_at = clock_timestamp()`)
+	require.NoError(t, err)
+	late := b.change(t, made, "late", card).refused(t, http.StatusConflict, httpapi.CodePaymentNotDeclined)
+	require.Contains(t, late.Detail, "hold ended at", "held and declined it is")
+
+	_, err = b.db.Pool.Exec(t.Context(), `UPDATE idempotency_keys SET response_expires_at = clock_timestamp()`)
 	require.NoError(t, err)
 	expired := b.change(t, made, "card", card)
 	expired.refused(t, http.StatusConflict, httpapi.CodeKeyExpired)
