@@ -58,8 +58,8 @@ verify: ## go.mod, formatting and golden files are what the code says: no diff i
 	go test ./outbox -run Golden
 
 .PHONY: mutants
-mutants: ## plant known bugs one at a time, and see each killed by its test
-	go run ./internal/e2e/mutants
+mutants: ## plant known bugs one at a time, and see each killed by its test (SIMULATE=500: found by the simulation alone; MUTANTS="name …")
+	@go run ./internal/testdb/cmd/withdb -- go run ./internal/e2e/mutants $(if $(SIMULATE),--simulate $(SIMULATE)) $(MUTANTS)
 
 .PHONY: bench
 bench: ## measure accepting a booking and its pick-up, in about six minutes; BENCH_ROUNDS, BENCH_SECONDS shorten it

@@ -184,6 +184,30 @@ func TestCharge_NothingIsSentAfterTheHold(t *testing.T) {
 	require.Empty(t, b.sim.Journal(0))
 }
 
+// One clock judges the end of a hold, the database's (G4): a host whose own clock is hours ahead or behind neither sends after
+// the end nor ends before it.
+func TestCharge_TheDatabasesClockEndsAHold(t *testing.T) {
+	t.Parallel()
+	for apart, want := range map[string][]any{"-2 hours": {"confirmed", "succeeded", true}, "2 hours": {"expired", "canceled", false}} {
+		t.Run(apart, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			id := b.book("pm_card_visa")
+			b.exec(`CREATE SCHEMA apart`)
+			b.exec(`CREATE FUNCTION apart.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT pg_catalog.clock_timestamp() + interval ''` + apart + `'''`)
+			b.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = apart, pg_catalog, public', current_database()); END $$`)
+			b.db.Pool.Reset()
+			if apart == "-2 hours" { // over by the host's clock, and not by the database's
+				b.exec(`UPDATE bookings SET hold_expires_at = clock_timestamp() + interval '1 hour'`)
+			}
+			b.work(b.engine(), id, domain.EffectCharge)
+			booking, payment, taken := b.statuses(id)
+			require.Equal(t, want, []any{booking, payment, taken}, "judged by the host's clock\n%s", b.tale(id))
+			b.agree(id)
+		})
+	}
+}
+
 // A late or duplicated job of a settled effect asks nobody anything (G7, incident 14).
 func TestIncident14_ALateJobDoesNothing(t *testing.T) {
 	t.Parallel()

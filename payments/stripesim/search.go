@@ -1,9 +1,11 @@
 package stripesim
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -23,6 +25,8 @@ type searchable struct {
 	body     json.RawMessage
 	ID       string            `json:"id"`
 	Status   string            `json:"status"`
+	Created  int64             `json:"created"`
+	Amount   int64             `json:"amount"`
 	Currency string            `json:"currency"`
 	Customer string            `json:"customer"`
 	Metadata map[string]string `json:"metadata"`
@@ -94,25 +98,25 @@ func prepareSearch(c *call) (execution, *apiError) {
 	}, nil
 }
 
-// A clause is field:'value', and a query is clauses with AND or a space between them.
+// A query is clauses with AND or a space between them: field:'value', or created and amount compared with a number.
 var (
-	queryClause = regexp.MustCompile(`^(status|currency|customer|metadata\[(?:'[^']+'|"[^"]+")\]):('[^']*'|"[^"]*")`)
+	queryClause = regexp.MustCompile(`^(?:(status|currency|customer|metadata\[(?:'[^']+'|"[^"]+")\]):('[^']*'|"[^"]*")|(created|amount)(:|>=|<=|>|<)(\d{1,18}))`)
 	queryAnd    = regexp.MustCompile(`^\s+(?:(?i:AND)\s+)?`)
 )
 
-// parseQuery reads the part of Stripe's query language that can be modelled without guessing: equality, joined by AND.
+// parseQuery reads the part of Stripe's query language that can be modelled without guessing.
 func parseQuery(r *reader, query string) func(searchable) bool {
-	wanted := [][2]string{}
+	var wanted []func(searchable) bool
 	for rest := strings.TrimSpace(query); ; {
 		clause := queryClause.FindStringSubmatch(rest)
 		if clause == nil {
 			if query != "" {
-				r.refuse(invalid("", "query", "This simulator searches by status, currency, customer and metadata['key'], each as field:'value', "+
-					"with AND between them. It does not understand %q.", rest))
+				r.refuse(invalid("", "query", "This simulator searches by status, currency, customer and metadata['key'], each as field:'value', and by "+
+					"created and amount, as field>=number, with AND between them. It does not understand %q.", rest))
 			}
 			return nil
 		}
-		wanted = append(wanted, [2]string{clause[1], strings.Trim(clause[2], `'"`)})
+		wanted = append(wanted, condition(clause))
 		rest = rest[len(clause[0]):]
 		if rest == "" {
 			break
@@ -120,11 +124,28 @@ func parseQuery(r *reader, query string) func(searchable) bool {
 		rest = rest[len(queryAnd.FindString(rest)):]
 	}
 	return func(s searchable) bool {
-		return !slices.ContainsFunc(wanted, func(clause [2]string) bool { return s.field(clause[0]) != clause[1] })
+		return !slices.ContainsFunc(wanted, func(met func(searchable) bool) bool { return !met(s) })
 	}
 }
 
-func (s searchable) field(name string) string {
+// condition is what one clause asks.
+func condition(clause []string) func(searchable) bool {
+	if name, value := clause[1], strings.Trim(clause[2], `'"`); name != "" {
+		return func(s searchable) bool { return s.text(name) == value }
+	}
+	name, operator := clause[3], clause[4]
+	bound, _ := strconv.ParseInt(clause[5], 10, 64) // digits, and few enough
+	return func(s searchable) bool {
+		value := s.Created
+		if name == "amount" {
+			value = s.Amount
+		}
+		order := cmp.Compare(value, bound)
+		return order == 0 && operator != "<" && operator != ">" || order < 0 && operator[0] == '<' || order > 0 && operator[0] == '>'
+	}
+}
+
+func (s searchable) text(name string) string {
 	switch name {
 	case "status":
 		return s.Status

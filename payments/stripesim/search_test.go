@@ -66,6 +66,9 @@ func TestSearchPages(t *testing.T) {
 	first := b.search(t, ours, "limit", "2")
 	require.Equal(t, []string{newest, older}, ids(first))
 	require.Equal(t, true, first.body["has_more"])
+	for text, found := range map[string]int{"amount:2000": 4, "amount>=2000": 4, "amount>2000": 0, "amount<=2000 AND amount<2001": 4, "created>1": 4, "created<1": 0} {
+		require.Len(t, ids(b.search(t, text)), found, text)
+	}
 	next, _ := first.body["next_page"].(string)
 	second := b.search(t, ours, "limit", "2", "page", next)
 	require.Equal(t, []string{oldest}, ids(second))
@@ -78,7 +81,8 @@ func TestSearchRefusesWhatItDoesNotModel(t *testing.T) {
 	b := setup(t)
 	for _, bad := range [][]string{
 		{},
-		{"query", "amount>100"},
+		{"query", "amount>'100'"},
+		{"query", "created>yesterday"},
 		{"query", "status:'succeeded' OR status:'canceled'"},
 		{"query", "-status:'succeeded'"},
 		{"query", "status:succeeded"},

@@ -2,6 +2,9 @@
 // there for each kills it, by the assertion that is there for it and not by a time-out. It exits 0 only if every patch
 // applies, compiles and is killed.
 //
+// With --simulate N the simulation (internal/simulate) has to find each by itself instead, within N seeds. It exits 0 if
+// every patch applies and compiles and at least ten are found. Names of mutants as arguments pick some of them.
+//
 // A patch begins with three lines: what is broken, which test must fail (package and name), and a text of the assertion
 // that must be in its output.
 package main
@@ -9,28 +12,27 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
-const patches = "internal/e2e/mutants/patches"
-
-type mutant struct {
-	name      string
-	file      string
-	bug       string
-	pkg, test string
-	assertion string
-}
+const (
+	patches   = "internal/e2e/mutants/patches"
+	mustFound = 10 // so many the simulation finds alone
+)
 
 func main() {
+	seeds := flag.Int("simulate", 0, "let the simulation alone find each within so many seeds")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx)
+	err := run(ctx, *seeds, flag.Args())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants: "+err.Error())
@@ -38,39 +40,66 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) error {
-	files, err := filepath.Glob(filepath.Join(patches, "*.patch"))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no patches in %s: run from the repository's root", patches)
+func run(ctx context.Context, seeds int, names []string) error {
+	mutants, err := readAll(names)
+	if err != nil {
+		return err
 	}
 	tree, err := copyTree(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(tree) }()
-	killed := 0
+	judge, good, bad, least := kill, "killed", "SURVIVED", len(mutants)
+	if seeds > 0 {
+		judge, good, bad, least = find(seeds), "found", "not found", min(mustFound, len(mutants))
+	}
+	done, broken := 0, 0
+	for _, m := range mutants {
+		start := time.Now()
+		says, ok, err := try(ctx, tree, m, judge)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			broken++
+			fmt.Printf("BROKEN     %-30s %s: %v\n", m.name, m.bug, err)
+		case ok:
+			done++
+			fmt.Printf("%-10s %-30s %s %s (%.0f s)\n", good, m.name, m.bug, says, time.Since(start).Seconds())
+		default:
+			fmt.Printf("%-10s %-30s %s: %s (%.0f s)\n", bad, m.name, m.bug, says, time.Since(start).Seconds())
+		}
+	}
+	fmt.Printf("mutants: %d of %d %s\n", done, len(mutants), good)
+	switch {
+	case broken > 0:
+		return fmt.Errorf("%d cannot be planted", broken)
+	case done < least:
+		return fmt.Errorf("%d %s, and at least %d must be", done, good, least)
+	}
+	return nil
+}
+
+func readAll(names []string) ([]mutant, error) {
+	files, err := filepath.Glob(filepath.Join(patches, "*.patch"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no patches in %s: run from the repository's root", patches)
+	}
+	var mutants []mutant
 	for _, file := range files {
 		m, err := read(file)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		start := time.Now()
-		verdict := try(ctx, tree, m)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if len(names) == 0 || slices.Contains(names, m.name) {
+			mutants = append(mutants, m)
 		}
-		if verdict == "" {
-			killed++
-			fmt.Printf("killed    %-28s %s by %s (%.0f s)\n", m.name, m.bug, m.test, time.Since(start).Seconds())
-			continue
-		}
-		fmt.Printf("SURVIVED  %-28s %s: %s\n", m.name, m.bug, verdict)
 	}
-	fmt.Printf("mutants: %d of %d killed\n", killed, len(files))
-	if killed < len(files) {
-		return fmt.Errorf("%d survived", len(files)-killed)
+	if len(names) > 0 && len(mutants) != len(names) {
+		return nil, fmt.Errorf("of %s only %d are there", strings.Join(names, ", "), len(mutants))
 	}
-	return nil
+	return mutants, nil
 }
 
 // copyTree copies what git tracks, and what it would track, as it stands in the working tree.
@@ -102,47 +131,34 @@ func copyTree(ctx context.Context) (string, error) {
 	return tree, nil
 }
 
-func read(file string) (mutant, error) {
-	content, err := os.ReadFile(file) //nolint:gosec // found by Glob
+// judgement says what became of a mutant that is planted in the tree, and whether that is what is wanted. An error says that
+// nothing is known.
+type judgement func(ctx context.Context, tree string, m mutant) (says string, ok bool, err error)
+
+// try plants a mutant, judges it and takes it out again.
+func try(ctx context.Context, tree string, m mutant, judge judgement) (says string, ok bool, err error) {
+	restore, err := m.plant(tree)
+	defer func() { _ = restore() }()
 	if err != nil {
-		return mutant{}, err
+		return "", false, fmt.Errorf("the patch does not apply: %w", err)
 	}
-	path, err := filepath.Abs(file)
-	if err != nil {
-		return mutant{}, err
-	}
-	m := mutant{name: strings.TrimSuffix(filepath.Base(file), ".patch"), file: path}
-	lines := strings.SplitN(string(content), "\n", 4)
-	if len(lines) < 4 {
-		return mutant{}, fmt.Errorf("%s: want three lines before the patch", file)
-	}
-	m.bug = strings.TrimPrefix(lines[0], "Bug: ")
-	if n, err := fmt.Sscanf(lines[1], "Test: %s %s", &m.pkg, &m.test); n != 2 {
-		return mutant{}, fmt.Errorf("%s: want \"Test: PACKAGE NAME\" in its second line: %w", file, err)
-	}
-	m.assertion = strings.TrimPrefix(lines[2], "Assertion: ")
-	return m, nil
+	return judge(ctx, tree, m)
 }
 
-// try returns "" if the mutant is killed as it should be.
-func try(ctx context.Context, tree string, m mutant) string {
-	if out, err := in(ctx, tree, "patch", "-p1", "-s", "-i", m.file); err != nil {
-		return "the patch does not apply: " + out
-	}
-	defer func() { _, _ = in(context.WithoutCancel(ctx), tree, "patch", "-p1", "-s", "-R", "-i", m.file) }()
-	if out, err := in(ctx, tree, "go", "vet", "./domain", "./payments", m.pkg); err != nil {
-		return "it does not compile: " + out
-	}
-	out, err := in(ctx, tree, "go", "test", "-count=1", "-timeout=3m", "-run", "^"+strings.ReplaceAll(m.test, "/", "$/^")+"$", m.pkg)
+// kill runs the mutant's test, which must fail and say why.
+func kill(ctx context.Context, tree string, m mutant) (says string, ok bool, err error) {
+	out, err := in(ctx, tree, "go", "test", "-vet=off", "-count=1", "-timeout=3m", "-run", "^"+strings.ReplaceAll(m.test, "/", "$/^")+"$", m.pkg)
 	switch {
 	case err == nil:
-		return m.test + " passes"
+		return m.test + " passes", false, nil
+	case strings.Contains(out, "[build failed]"):
+		return "", false, fmt.Errorf("it does not compile: %s", out)
 	case strings.Contains(out, "panic: test timed out"):
-		return m.test + " ends by its time-out, not by an assertion"
+		return m.test + " ends by its time-out, not by an assertion", false, nil
 	case !strings.Contains(out, m.assertion):
-		return fmt.Sprintf("%s fails without saying %q:\n%s", m.test, m.assertion, out)
+		return fmt.Sprintf("%s fails without saying %q:\n%s", m.test, m.assertion, out), false, nil
 	default:
-		return ""
+		return fmt.Sprintf("by %s: %s", m.test, m.assertion), true, nil
 	}
 }
 
