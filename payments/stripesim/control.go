@@ -135,7 +135,7 @@ func (s *Simulator) controlWebhooks(rw http.ResponseWriter, r *http.Request) {
 		complain(rw, err.Error())
 		return
 	}
-	reply(rw, http.StatusOK, object{"mode": now.Mode, "url": now.URL})
+	reply(rw, http.StatusOK, object{"mode": now.Mode, "url": now.URL, "signature": orDefault(now.Signature, signatureValid)})
 }
 
 // controlDeliveries tells what became of deliveries. The secret is not told.

@@ -160,6 +160,15 @@ func TestALostAnswerOfEveryWrite(t *testing.T) {
 			t.Helper()
 			return "/v1/refunds/" + b.refund(t, "made", "payment_intent="+b.paid(t, "pm_card_visa")).id(), "metadata[a]=b"
 		},
+		"customers.create": func(*testing.T, *testBundle) (string, string) { return "/v1/customers", "email=ada@example.com" },
+		"customers.update": func(t *testing.T, b *testBundle) (string, string) {
+			t.Helper()
+			return "/v1/customers/" + b.customer(t, "ada"), "name=Ada"
+		},
+		"payment_methods.attach": func(t *testing.T, b *testBundle) (string, string) {
+			t.Helper()
+			return "/v1/payment_methods/pm_card_visa/attach", "customer=" + b.customer(t, "ada")
+		},
 		"disputes.update": func(t *testing.T, b *testBundle) (string, string) {
 			t.Helper()
 			return "/v1/disputes/" + b.disputed(t), evidence + "winning_evidence"

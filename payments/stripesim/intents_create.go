@@ -29,6 +29,9 @@ func prepareCreate(c *call) (execution, *apiError) {
 	return func(w *world) (object, *apiError) {
 		t := &t
 		t.status = requiresPaymentMethod
+		if err := w.knows(t.customer); err != nil {
+			return nil, err
+		}
 		if methodName != "" {
 			m, err := w.resolve(methodName, t.customer)
 			if err != nil {
@@ -56,9 +59,6 @@ func (t *intent) checkCreate(r *reader, confirm bool, methodName string) {
 	}
 	if err := checkAmount(t.amount, t.currency); err != nil {
 		r.refuse(err)
-	}
-	if t.customer != "" && !strings.HasPrefix(t.customer, "cus_") {
-		r.refuse(invalid("resource_missing", "customer", "There is no customer with the id %q in this account.", t.customer))
 	}
 	if !confirm {
 		for _, name := range []string{"off_session", "return_url", "use_stripe_sdk"} {

@@ -52,6 +52,9 @@ func (w *world) update(t *intent, change terms, methodName, customer string) *ap
 	if err := checkAmount(amount, currency); err != nil {
 		return err
 	}
+	if err := w.knows(customer); err != nil {
+		return err
+	}
 	if methodName != "" {
 		m, err := w.resolve(methodName, orDefault(customer, t.customer))
 		if err != nil {

@@ -63,9 +63,10 @@ func TestListsAreNewestFirstWithExclusiveCursors(t *testing.T) {
 func TestListsFilter(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	old := b.create(t, "pm_card_visa", "customer=cus_1")
+	ada, bob := b.customer(t, "ada"), b.customer(t, "bob")
+	old := b.create(t, "pm_card_visa", "customer="+ada)
 	b.Advance(time.Hour)
-	young := b.create(t, "pm_card_visa", "customer=cus_2")
+	young := b.create(t, "pm_card_visa", "customer="+bob)
 	created, _ := b.get(t, "/v1/payment_intents/"+young).body["created"].(float64)
 	at := strconv.Itoa(int(created))
 	list := func(pairs ...string) []string { return ids(b.get(t, "/v1/payment_intents?"+query(pairs...))) }
@@ -74,7 +75,7 @@ func TestListsFilter(t *testing.T) {
 	require.Equal(t, []string{young}, list("created", at))
 	require.Empty(t, list("created[gt]", at))
 	require.Equal(t, []string{young, old}, list("created[lte]", at))
-	require.Equal(t, []string{old}, list("customer", "cus_1"))
+	require.Equal(t, []string{old}, list("customer", ada))
 
 	b.confirm(t, old, "c1")
 	b.confirm(t, young, "c2")

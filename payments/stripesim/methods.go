@@ -43,7 +43,14 @@ type method struct {
 // at Stripe: what comes back is never the name that was sent.
 func (w *world) resolve(name, customer string) (*method, *apiError) {
 	if m := w.methods[name]; m != nil {
-		return m, nil
+		switch m.customer {
+		case "", customer:
+			return m, nil
+		}
+		if customer == "" {
+			return nil, invalid("parameter_missing", "source", "This payment method is a customer's: name the customer.")
+		}
+		return nil, invalid("", "payment_method", "This payment method is another customer's.")
 	}
 	b, known := magic(name)
 	if !known {

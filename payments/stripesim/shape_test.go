@@ -46,13 +46,18 @@ func TestEveryShapeIsStripes(t *testing.T) {
 		shown.look(r.body)
 		return r
 	}
+	ada := show(b.post(t, "/v1/customers", "ada", "email=ada@example.com")).id()
+	show(b.post(t, "/v1/customers/"+ada, "ada 2", "name=Ada&metadata[a]=b"))
+	show(b.get(t, "/v1/customers/"+ada))
+	show(b.get(t, "/v1/customers"))
+	b.attached(t, "pm_card_visa", ada)
 	const manual = "&capture_method=manual"
 	for name, steps := range map[string]struct {
 		method, create, confirm string
 		after                   func(id string)
 	}{
 		"charged":       {method: "pm_card_visa"},
-		"customer":      {method: "pm_card_amex", create: "&customer=cus_1&receipt_email=a@example.com&setup_future_usage=off_session"},
+		"customer":      {method: "pm_card_amex", create: "&customer=" + ada + "&receipt_email=a@example.com&setup_future_usage=off_session"},
 		"described":     {method: "pm_card_mastercard", create: "&description=d&statement_descriptor_suffix=ABC&transfer_group=g"},
 		"automatic":     {method: "pm_card_visa", create: "&automatic_payment_methods[enabled]=true", confirm: "return_url=https://x.test"},
 		"no method":     {},
@@ -176,7 +181,7 @@ func TestEveryShapeIsStripes(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"account", "balance", "balance_transaction available", "balance_transaction pending", "charge failed", "charge pending",
-		"charge succeeded", "dispute lost", "dispute needs_response", "dispute under_review", "dispute warning_closed",
+		"charge succeeded", "customer", "dispute lost", "dispute needs_response", "dispute under_review", "dispute warning_closed",
 		"dispute warning_needs_response", "dispute warning_under_review", "dispute won", "event", "list", "payment_intent canceled",
 		"payment_intent processing", "payment_intent requires_action", "payment_intent requires_capture",
 		"payment_intent requires_confirmation", "payment_intent requires_payment_method", "payment_intent succeeded", "payment_method",

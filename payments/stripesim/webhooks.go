@@ -30,6 +30,12 @@ type Webhooks struct {
 	Secret string `json:"secret"`
 	// APIVersion of the events; default: the simulator's.
 	APIVersion string `json:"api_version"`
+	// Signature is one of
+	//   - valid (default);
+	//   - wrong: made with another secret;
+	//   - old, future: right, and dated an hour away;
+	//   - none: the header is left out.
+	Signature string `json:"signature"`
 }
 
 const (
@@ -39,6 +45,18 @@ const (
 	modeDuplicate = "duplicate"
 	modeReorder   = "reorder"
 )
+
+const (
+	signatureValid  = "valid"
+	signatureWrong  = "wrong"
+	signatureOld    = "old"
+	signatureFuture = "future"
+	signatureNone   = "none"
+)
+
+func signatures() []string {
+	return []string{signatureValid, signatureWrong, signatureOld, signatureFuture, signatureNone}
+}
 
 func webhookModes() []string {
 	return []string{modeAuto, modeHold, modeDrop, modeDuplicate, modeReorder}
@@ -66,6 +84,9 @@ func (s *Simulator) SetWebhooks(change Webhooks) (Webhooks, error) {
 	if change.Mode != "" && !slices.Contains(webhookModes(), change.Mode) {
 		return Webhooks{}, fmt.Errorf("mode must be auto, hold, drop, duplicate or reorder")
 	}
+	if change.Signature != "" && !slices.Contains(signatures(), change.Signature) {
+		return Webhooks{}, fmt.Errorf("signature must be one of %s", strings.Join(signatures(), ", "))
+	}
 	if u, err := url.Parse(change.URL); change.URL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return Webhooks{}, fmt.Errorf("url must be such as http://127.0.0.1:8080/v1/webhooks/stripe")
 	}
@@ -77,6 +98,7 @@ func (s *Simulator) SetWebhooks(change Webhooks) (Webhooks, error) {
 	h.URL = orDefault(change.URL, h.URL)
 	h.Secret = orDefault(change.Secret, h.Secret)
 	h.APIVersion = orDefault(change.APIVersion, h.APIVersion)
+	h.Signature = orDefault(change.Signature, h.Signature)
 	return *h, nil
 }
 
@@ -245,13 +267,30 @@ func (w *world) send(ctx context.Context, to Webhooks, body []byte) int {
 	}
 	request.Header.Set("Content-Type", "application/json; charset=utf-8")
 	request.Header.Set("User-Agent", "stripesim")
-	request.Header.Set("Stripe-Signature", sign(time.Now(), to.Secret, body)) // the wall clock: the receiver has no other
+	if header := to.header(time.Now(), body); header != "" { // the wall clock: the receiver has no other
+		request.Header.Set("Stripe-Signature", header)
+	}
 	response, err := w.hooks.Do(request)
 	if err != nil {
 		return 0
 	}
 	_ = response.Body.Close() // what it says is of no interest
 	return response.StatusCode
+}
+
+// header is the Stripe-Signature of a delivery, right or as wrong as it is meant to be.
+func (h Webhooks) header(now time.Time, body []byte) string {
+	switch h.Signature {
+	case signatureNone:
+		return ""
+	case signatureWrong:
+		return sign(now, h.Secret+" of somebody else", body)
+	case signatureOld:
+		return sign(now.Add(-time.Hour), h.Secret, body)
+	case signatureFuture:
+		return sign(now.Add(time.Hour), h.Secret, body)
+	}
+	return sign(now, h.Secret, body)
 }
 
 // sign makes the header Stripe-Signature, with one signature for each secret.

@@ -213,3 +213,43 @@ func TestWebhooksBySetting(t *testing.T) {
 	require.Empty(t, b.Deliveries(), "a reset forgets the endpoint, too")
 	require.Equal(t, 1, strings.Count(strings.Join(e.types(), " "), "created"))
 }
+
+// A signature can be wrong in every way that a receiver has to notice.
+func TestSignaturesThatAreNotGood(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t, always(http.StatusOK))
+	b := withEndpoint(t, e, "auto")
+	for i, tc := range []struct {
+		signature string
+		want      error
+	}{
+		{"wrong", webhook.ErrNoValidSignature}, {"old", webhook.ErrTooOld}, {"none", webhook.ErrNotSigned}, {"valid", nil},
+		{"future", nil}, // which Stripe's own library does not notice
+	} {
+		require.Equal(t, http.StatusOK, b.control(t, http.MethodPost, "/_sim/webhooks", map[string]string{"signature": tc.signature}, nil))
+		b.create(t, "", "description="+tc.signature)
+		eventually(t, func() bool { return len(e.deliveries()) == i+1 }, "it is delivered")
+		d := e.deliveries()[i]
+		_, err := webhook.ConstructEvent(d.body, d.signature, "whsec_sim")
+		require.ErrorIs(t, err, tc.want, tc.signature)
+	}
+	_, err := b.SetWebhooks(stripesim.Webhooks{Signature: "forged"})
+	require.ErrorContains(t, err, "valid, wrong, old, future, none")
+}
+
+// A delivery that was held for days tells what was, as it was, with a signature of today.
+func TestAWebhookDaysLate(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t, always(http.StatusOK))
+	b := withEndpoint(t, e, "hold")
+	id := b.create(t, "pm_card_visa")
+	b.Advance(72 * time.Hour)
+	b.confirm(t, id, "k")
+	require.Equal(t, 3, b.ReleaseWebhooks())
+	eventually(t, func() bool { return len(e.deliveries()) == 3 }, "what was held is delivered")
+	first := e.deliveries()[0]
+	event, err := webhook.ConstructEvent(first.body, first.signature, "whsec_sim")
+	require.NoError(t, err)
+	require.Less(t, event.Created, b.Now().Add(-71*time.Hour).Unix())
+	require.Contains(t, string(first.body), "requires_confirmation")
+}

@@ -26,11 +26,12 @@ type world struct {
 	executions []Execution
 	locks      map[string]chan struct{} // one token per intent
 
-	intents  []*intent
-	charges  []*charge
-	refunds  []*refund
-	disputes []*dispute
-	events   []*event
+	customers []*customer
+	intents   []*intent
+	charges   []*charge
+	refunds   []*refund
+	disputes  []*dispute
+	events    []*event
 	// versions are what the search index is told, in order.
 	versions []version
 	methods  map[string]*method
