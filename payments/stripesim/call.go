@@ -25,6 +25,8 @@ type call struct {
 	bearer    string
 	params    params
 	malformed *apiError // why params could not be read
+	host      string    // that the client asked
+	file      []byte    // what is answered instead of JSON
 	reused    bool      // the connection carried an earlier request
 	route     *route    // nil: no such URL
 	fault     *Fault    // what was fired at this request, if anything
@@ -41,6 +43,7 @@ func (s *Simulator) receive(r *http.Request) *call {
 		key:       r.Header.Get("Idempotency-Key"),
 		bearer:    secretKey(r),
 		params:    params{},
+		host:      r.Host,
 		reused:    s.conns.reused(r),
 	}
 	c.route, c.id = s.match(c.method, c.path)
@@ -108,7 +111,12 @@ const (
 	wireTruncate = "truncate" // half the body, then a reset
 )
 
-func (c *call) succeed(o object) answer { return answer{status: http.StatusOK, body: encode(o)} }
+func (c *call) succeed(o object) answer {
+	if c.file != nil {
+		return answer{status: http.StatusOK, body: c.file, contentType: "text/csv"}
+	}
+	return answer{status: http.StatusOK, body: encode(o)}
+}
 
 func (c *call) fail(e *apiError) answer {
 	return answer{status: e.status, body: encode(e.envelope(c.requestID))}

@@ -16,6 +16,6 @@
 // Time is virtual: the wall clock plus what [Simulator.Advance] added. Everything Stripe would date (created, key pruning) follows
 // it, and an object keeps the date it was born with. Delays of faults run on the wall clock.
 //
-// Not modelled yet: reports, Connect.
+// Not modelled: manual payouts, Connect.
 // The package shares no code with what it tests.
 package stripesim

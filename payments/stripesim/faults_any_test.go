@@ -160,6 +160,9 @@ func TestALostAnswerOfEveryWrite(t *testing.T) {
 			t.Helper()
 			return "/v1/refunds/" + b.refund(t, "made", "payment_intent="+b.paid(t, "pm_card_visa")).id(), "metadata[a]=b"
 		},
+		"report_runs.create": func(*testing.T, *testBundle) (string, string) {
+			return "/v1/reporting/report_runs", "report_type=balance.summary.1&parameters[interval_start]=100&parameters[interval_end]=200"
+		},
 		"customers.create": func(*testing.T, *testBundle) (string, string) { return "/v1/customers", "email=ada@example.com" },
 		"customers.update": func(t *testing.T, b *testBundle) (string, string) {
 			t.Helper()

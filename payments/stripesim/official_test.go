@@ -35,7 +35,7 @@ type official struct {
 }
 
 var theOfficial = sync.OnceValues(func() (*official, error) {
-	raw, err := partOfDescription("/v1/payment_intents", "/v1/charges", "/v1/refunds", "/v1/disputes", "/v1/balance", "/v1/balance_transactions", "/v1/payouts", "/v1/customers", "/v1/events", "/v1/payment_methods", "/v1/account")
+	raw, err := partOfDescription("/v1/payment_intents", "/v1/charges", "/v1/refunds", "/v1/disputes", "/v1/balance", "/v1/balance_transactions", "/v1/payouts", "/v1/customers", "/v1/reporting", "/v1/files", "/v1/events", "/v1/payment_methods", "/v1/account")
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +244,7 @@ func (b *testBundle) spoiled(requestID string) bool {
 
 func (i *inspected) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := i.next.RoundTrip(r)
-	if err != nil || !strings.HasPrefix(r.URL.Path, "/v1/") {
+	if err != nil || !strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(res.Header.Get("Content-Type"), "text/csv") {
 		return res, err
 	}
 	raw, cut := io.ReadAll(res.Body)

@@ -158,6 +158,8 @@ func TestEveryShapeIsStripes(t *testing.T) {
 	b.act(t, stripesim.Action{Action: "fail_payout", Payout: po})
 	show(b.get(t, "/v1/payouts?expand[]=data.failure_balance_transaction"))
 	show(b.get(t, "/v1/balance"))
+	b.report(t, "payout_reconciliation.itemized.5", b.Now().Add(-100*time.Hour), b.Now())
+	show(b.get(t, "/v1/files/"+b.aFile(t, show(b.get(t, "/v1/reporting/report_runs")))))
 	rows := show(b.get(t, "/v1/balance_transactions?limit=100&expand[]=data.source"))
 	show(b.get(t, "/v1/balance_transactions/"+ids(rows)[0]+"?expand[]=source"))
 	for _, ch := range b.Ledger().Charges {
@@ -182,12 +184,23 @@ func TestEveryShapeIsStripes(t *testing.T) {
 	require.Equal(t, []string{
 		"account", "balance", "balance_transaction available", "balance_transaction pending", "charge failed", "charge pending",
 		"charge succeeded", "customer", "dispute lost", "dispute needs_response", "dispute under_review", "dispute warning_closed",
-		"dispute warning_needs_response", "dispute warning_under_review", "dispute won", "event", "list", "payment_intent canceled",
+		"dispute warning_needs_response", "dispute warning_under_review", "dispute won", "event", "file", "list", "payment_intent canceled",
 		"payment_intent processing", "payment_intent requires_action", "payment_intent requires_capture",
 		"payment_intent requires_confirmation", "payment_intent requires_payment_method", "payment_intent succeeded", "payment_method",
 		"payout failed", "payout in_transit", "payout paid", "refund canceled", "refund failed", "refund pending", "refund succeeded",
-		"search_result",
+		"reporting.report_run succeeded", "search_result",
 	}, slices.Sorted(maps.Keys(shown)))
+}
+
+// aFile is the id of the file of the first report run in a list.
+func (b *testBundle) aFile(t *testing.T, runs response) string {
+	t.Helper()
+	data, _ := runs.body["data"].([]any)
+	run, _ := data[0].(map[string]any)
+	result, _ := run["result"].(map[string]any)
+	id, _ := result["id"].(string)
+	require.NotEmpty(t, id)
+	return id
 }
 
 func intentPath(id, act string) string {

@@ -223,7 +223,10 @@ func TestSignaturesThatAreNotGood(t *testing.T) {
 		signature string
 		want      error
 	}{
-		{"wrong", webhook.ErrNoValidSignature}, {"old", webhook.ErrTooOld}, {"none", webhook.ErrNotSigned}, {"valid", nil},
+		{"wrong", webhook.ErrNoValidSignature},
+		{"old", webhook.ErrTooOld},
+		{"none", webhook.ErrNotSigned},
+		{"valid", nil},
 		{"future", nil}, // which Stripe's own library does not notice
 	} {
 		require.Equal(t, http.StatusOK, b.control(t, http.MethodPost, "/_sim/webhooks", map[string]string{"signature": tc.signature}, nil))

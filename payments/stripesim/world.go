@@ -42,6 +42,8 @@ type world struct {
 	transactions []*transaction
 	balance      map[string]int64 // by currency: what all movements come to
 	payouts      []*payout
+	reports      []*report
+	files        []*file
 	short        []*refund // waiting for money to be available, oldest first
 
 	armed   []*armedFault
