@@ -17,6 +17,7 @@ const (
 	CodePriceChanged       Code = "price_changed"           // refused, and the key is spent: show the new price, and use a new key
 	CodePaymentNotDeclined Code = "payment_not_declined"    // no other card is called for, and the key is spent: look at the booking
 	CodeBookingConfirmed   Code = "booking_confirmed"       // not cancelled, and the key is spent
+	CodeTooManyCards       Code = "too_many_cards"          // refused for now or for good, and the key is free
 	CodeRequestInProgress  Code = "request_in_progress"     // sent again by the Client itself
 	CodeKeyExpired         Code = "idempotency_key_expired" // the key was used long ago; Location is its booking, if it made one
 	CodeKeyReused          Code = "idempotency_key_reused"  // the key belongs to another request: a fault of the caller's

@@ -72,7 +72,7 @@ func passes(p *Problem) bool {
 	case http.StatusRequestTimeout:
 		return true
 	case http.StatusTooManyRequests:
-		return p.Code != "too_many_cards" // which no waiting cures
+		return p.Code != CodeTooManyCards // which no wait within a call cures
 	case http.StatusConflict:
 		return p.Code == CodeRequestInProgress
 	default:
