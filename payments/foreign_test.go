@@ -1,6 +1,7 @@
 package payments_test
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,4 +50,27 @@ func TestCharge_AForeignIntentIsParked(t *testing.T) {
 			require.Equal(t, 1, creates)
 		})
 	}
+}
+
+// Another sum was taken than was asked for (G8): somebody with the account's key has changed the intent. The money has moved, so
+// the booking is confirmed, and a person is told in the log.
+func TestCharge_AnotherSumIsToldAPerson(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.patient()
+	id := b.book("pm_card_visa")
+	log := &told{}
+	gateway := &stalled{Gateway: b.gateway, afterSend: func(c payments.Call, out payments.Outcome) payments.Outcome {
+		if c.Operation == domain.OpConfirm {
+			out.Intent.AmountReceived = 100
+		}
+		return out
+	}}
+	p := payments.New(b.db.Pool, gateway, noWaker{}, b.config, slog.New(slog.NewJSONHandler(log, nil)))
+	b.work(p, id, domain.EffectCharge)
+	b.agree(id)
+	require.Contains(t, log.String(), `"level":"ERROR","msg":"another sum was taken than was asked for`)
+	var received int64
+	b.scan(`SELECT amount_received FROM payments WHERE booking_id = $1`, &received, id)
+	require.Equal(t, int64(100), received)
 }

@@ -12,6 +12,9 @@ import (
 // alarmLateSuccess is logged when money that was taken for a booking that is over has to go back.
 const alarmLateSuccess = "the money was taken although the booking has ended: it is refunded in full"
 
+// alarmOtherSum is logged when the provider has taken another sum than was asked for: somebody has changed the intent there.
+const alarmOtherSum = "another sum was taken than was asked for: look at it in the provider's dashboard"
+
 // settle is the single door: everybody who has seen something of the provider's brings it here, under the booking's
 // lock, and the payment, its booking, the effects and the event change in this one transaction, or not at all.
 // What may change is decided by domain.Settle alone.
@@ -64,6 +67,10 @@ func (p *Payments) applyChange(b *pgx.Batch, d dossier, m domain.Move, seen *Int
 	var received int64
 	if seen != nil {
 		received = seen.AmountReceived
+		taken := domain.Money{Amount: received, Currency: seen.Amount.Currency}
+		if m.Payment == domain.PaymentSucceeded && taken != d.charge().Total {
+			p.logger.Error(alarmOtherSum, "booking_id", d.booking.ID, "payment_id", d.id(), "taken", taken.String(), "total", d.charge().Total.String())
+		}
 		if seen.LastError != nil && (m.Payment == domain.PaymentDeclined || m.Payment == domain.PaymentRefused) {
 			failure, decline = seen.LastError.Code, seen.LastError.DeclineCode
 		}
