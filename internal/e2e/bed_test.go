@@ -72,7 +72,7 @@ func (b *bed) nothingLeft() {
 	if b.Failed() {
 		return
 	}
-	eventually(b.T, 10*time.Second, "no connection of the binaries is left", func() bool {
+	eventually(b.T, time.Minute, "no connection of the binaries is left", func() bool {
 		return count(b, `SELECT count(*) FROM pg_stat_activity
 			WHERE datname = current_database() AND application_name LIKE 'holdfast-%'`) == 0
 	})
