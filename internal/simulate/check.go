@@ -1,0 +1,436 @@
+package simulate
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"holdfast/payments/stripesim"
+)
+
+// books is all that a schedule has left: our rows, the stream, and the provider's own account of what happened.
+type books struct {
+	bookings []bookingRow
+	calls    []callRow
+	effects  []effectRow
+	refunds  []refundRow
+	keys     []keyRow
+	actions  []actionRow
+	ledger   stripesim.Ledger
+	journal  []stripesim.JournalEntry
+}
+
+type bookingRow struct {
+	ID       uuid.UUID
+	Status   string
+	Amount   int64
+	Currency string
+	Quantity int
+	EventSeq int64
+	Active   int // places that it takes
+
+	Payment       uuid.UUID
+	PaymentStatus string
+	PaymentAmount int64
+	Received      int64
+	Card          int
+	Intent        string
+}
+
+type callRow struct {
+	Payment   uuid.UUID
+	Operation string
+	Key       string
+}
+
+type effectRow struct {
+	ID        uuid.UUID
+	Booking   uuid.UUID
+	Kind      string
+	Status    string
+	EventType string
+	EventSeq  int64
+}
+
+type refundRow struct {
+	ID      uuid.UUID
+	Booking uuid.UUID
+	Amount  int64
+	Status  string
+}
+
+type keyRow struct {
+	Client  uuid.UUID
+	Route   string
+	Key     string
+	Booking *uuid.UUID
+	Status  *int16
+}
+
+type actionRow struct {
+	Action string
+	Effect *uuid.UUID
+	Actor  string
+	Reason string
+	Whole  bool // before and after are there
+}
+
+func (s *schedule) readBooks() books {
+	return books{
+		bookings: rows[bookingRow](s, `
+			SELECT b.id, b.status, b.amount, b.currency, b.quantity, b.event_seq,
+			       (SELECT count(*) FROM allocations a WHERE a.booking_id = b.id AND a.active) AS active,
+			       p.id AS payment, p.status AS payment_status, p.amount AS payment_amount, p.amount_received AS received, p.card,
+			       coalesce(p.provider_intent_id, '') AS intent
+			  FROM bookings b LEFT JOIN payments p ON p.booking_id = b.id ORDER BY b.created_at`),
+		calls: rows[callRow](s, `SELECT payment_id AS payment, operation, key FROM provider_calls ORDER BY first_sent_at`),
+		effects: rows[effectRow](s, `
+			SELECT id, booking_id AS booking, kind, status, coalesce(event_type, '') AS event_type, coalesce(event_seq, 0) AS event_seq
+			  FROM outbox ORDER BY booking_id, event_seq, created_at`),
+		refunds: rows[refundRow](s, `
+			SELECT r.id, p.booking_id AS booking, r.amount, r.status FROM refunds r JOIN payments p ON p.id = r.payment_id ORDER BY r.created_at`),
+		keys: rows[keyRow](s, `SELECT client_id AS client, route, key, booking_id AS booking, response_status AS status FROM idempotency_keys ORDER BY created_at`),
+		actions: rows[actionRow](s, `
+			SELECT action, effect_id AS effect, actor, reason, before <> 'null' AND after <> 'null' AS whole FROM operator_actions ORDER BY at`),
+		ledger:  s.site.sim.Ledger(),
+		journal: s.site.sim.Journal(0),
+	}
+}
+
+// check compares the books with what was promised. Each check is by itself, and none asks the code that it checks.
+func (s *schedule) check() {
+	s.look()
+	if err := s.listen(); err != nil {
+		s.broken(err)
+	}
+	b := s.readBooks()
+	for _, check := range []func(books){
+		s.checkKeys, s.checkSlots, s.checkCharges, s.checkCards, s.checkKept, s.checkDoubts, s.checkEvents, s.checkActions,
+		s.checkRefunds, s.checkSends, s.checkSecrets,
+	} {
+		check(b)
+	}
+	if len(s.violations) > 0 {
+		s.account(b)
+	}
+}
+
+// checkKeys: one booking for each key that asked for one, and no other booking (G1).
+func (s *schedule) checkKeys(b books) {
+	const accepting = "/v1/bookings"
+	made := map[uuid.UUID]int{}
+	asked := map[string]bool{}
+	for _, q := range s.requests {
+		asked[q.key] = true
+	}
+	for _, k := range b.keys {
+		if !asked[k.Key] {
+			s.fail("G1", "key %s was asked by nobody", k.Key)
+		}
+		if k.Status == nil {
+			s.fail("G1", "key %s has no answer", k.Key)
+		}
+		if k.Route == accepting && k.Booking != nil {
+			made[*k.Booking]++
+		}
+	}
+	for _, booking := range b.bookings {
+		if made[booking.ID] != 1 {
+			s.fail("G1", "booking %s has %d keys that made it", booking.ID, made[booking.ID])
+		}
+	}
+	for _, q := range s.requests {
+		if q.book && q.answer != nil {
+			if n := s.keysOf(b, q.key, accepting); n != 1 {
+				s.fail("G1", "%s was answered and has %d rows", q.key, n)
+			}
+		}
+	}
+}
+
+func (s *schedule) keysOf(b books, key, route string) int {
+	n := 0
+	for _, k := range b.keys {
+		if k.Key == key && k.Route == route {
+			n++
+		}
+	}
+	return n
+}
+
+// checkSlots: no two active allocations overlap, and a place is taken by who has not ended and by nobody else (G2).
+func (s *schedule) checkSlots(b books) {
+	if n := scalar[int](s, `
+		SELECT count(*) FROM allocations x JOIN allocations y
+		    ON x.resource_id = y.resource_id AND x.place = y.place AND x.during && y.during AND x.booking_id < y.booking_id
+		 WHERE x.active AND y.active`); n > 0 {
+		s.fail("G2", "%d pairs of bookings have one place at one time", n)
+	}
+	for _, booking := range b.bookings {
+		want := booking.Quantity
+		if ended(booking.Status) {
+			want = 0
+		}
+		if booking.Active != want {
+			s.fail("G2", "booking %s is %s, is for %d places, and takes %d", booking.ID, booking.Status, booking.Quantity, booking.Active)
+		}
+	}
+}
+
+func ended(status string) bool { return slices.Contains([]string{"expired", "cancelled", "failed"}, status) }
+
+// units turns our minor units into the provider's, for the currencies that a schedule prices in.
+func units(amount int64, currency string) int64 {
+	switch currency {
+	case "ISK":
+		return amount * 100
+	case "MGA":
+		return amount / 100
+	default:
+		return amount
+	}
+}
+
+// charged are the succeeded charges of a booking: by its id in their metadata, or by its intent.
+func (b books) charged(booking bookingRow) []stripesim.LedgerCharge {
+	var found []stripesim.LedgerCharge
+	for _, c := range b.ledger.Charges {
+		if c.Status == "succeeded" && (c.Metadata["booking_id"] == booking.ID.String() || booking.Intent != "" && c.PaymentIntent == booking.Intent) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// checkCharges: the money moves at most once, and exactly the price (G3).
+func (s *schedule) checkCharges(b books) {
+	if err := b.ledger.Check(); err != nil {
+		s.fail("G3", "the provider's ledger: %s", err)
+	}
+	known := map[string]bool{}
+	for _, booking := range b.bookings {
+		charges := b.charged(booking)
+		if len(charges) > 1 {
+			s.fail("G3", "booking %s was charged %d times", booking.ID, len(charges))
+		}
+		for _, c := range charges {
+			known[c.ID] = true
+			if c.Amount != units(booking.Amount, booking.Currency) || !strings.EqualFold(c.Currency, booking.Currency) {
+				s.fail("G3", "booking %s of %d %s was charged %d %s", booking.ID, booking.Amount, booking.Currency, c.Amount, c.Currency)
+			}
+		}
+		succeeded := booking.PaymentStatus == "succeeded"
+		if succeeded != (len(charges) == 1) {
+			s.fail("G3", "payment of booking %s is %s, and the provider has taken the money %d times", booking.ID, booking.PaymentStatus, len(charges))
+		}
+		if succeeded && booking.Received != booking.Amount || booking.PaymentAmount != booking.Amount {
+			s.fail("G3", "booking %s costs %d; its payment is of %d, of which %d were received", booking.ID, booking.Amount, booking.PaymentAmount, booking.Received)
+		}
+	}
+	for _, c := range b.ledger.Charges {
+		if c.Status == "succeeded" && !known[c.ID] {
+			s.fail("G3", "charge %s is of no booking", c.ID)
+		}
+	}
+}
+
+// checkKept: of a booking that stands we keep its price, of one that has ended nothing; and one that ended for lack of money
+// has never taken any, not even for a while (G4).
+func (s *schedule) checkKept(b books) {
+	for _, booking := range b.bookings {
+		var taken, returned int64
+		for _, c := range b.charged(booking) {
+			taken += c.AmountCaptured
+			for _, f := range b.ledger.Refunds {
+				if f.Charge == c.ID && f.Status == "succeeded" {
+					returned += f.Amount
+				}
+			}
+		}
+		want := int64(0)
+		if booking.Status == "confirmed" {
+			want = units(booking.Amount, booking.Currency)
+		}
+		if taken-returned != want {
+			s.fail("G4", "booking %s is %s: %d were taken and %d given back, and %d are to be kept", booking.ID, booking.Status, taken, returned, want)
+		}
+		if (booking.Status == "expired" || booking.Status == "failed") && taken > 0 {
+			s.fail("G4", "booking %s is %s although the money was taken", booking.ID, booking.Status)
+		}
+	}
+}
+
+// checkDoubts: nothing is left in doubt or undone (G5).
+func (s *schedule) checkDoubts(b books) {
+	for _, booking := range b.bookings {
+		if booking.Status != "confirmed" && !ended(booking.Status) {
+			s.fail("G5", "booking %s is %s for ever", booking.ID, booking.Status)
+		}
+		if slices.Contains([]string{"in_doubt", "processing"}, booking.PaymentStatus) {
+			s.fail("G5", "payment of booking %s is %s for ever", booking.ID, booking.PaymentStatus)
+		}
+	}
+	for _, e := range b.effects {
+		if !slices.Contains([]string{"done", "not_needed", "discarded"}, e.Status) {
+			s.fail("G5", "the %s of booking %s is %s for ever", e.Kind, e.Booking, e.Status)
+		}
+	}
+}
+
+// checkActions: each accepted act of an operator has left one row, whole, and nothing else has left any (G7).
+func (s *schedule) checkActions(b books) {
+	left := map[string][]actionRow{}
+	for _, row := range b.actions {
+		left[row.Reason] = append(left[row.Reason], row)
+	}
+	for _, a := range s.acted {
+		found := left[a.reason]
+		delete(left, a.reason)
+		if least, most := count(a.done), count(a.done || a.unknown); len(found) < least || len(found) > most {
+			s.fail("G7", "%s (%s) has left %d rows, and should have left %d to %d", a.action, a.reason, len(found), least, most)
+			continue
+		}
+		for _, row := range found {
+			same := a.effect == nil && row.Effect == nil || a.effect != nil && row.Effect != nil && *a.effect == *row.Effect
+			if row.Action != a.action || row.Actor != string(operator) || !row.Whole || !same {
+				s.fail("G7", "%s (%s) has left the row %+v", a.action, a.reason, row)
+			}
+		}
+	}
+	for reason := range left {
+		s.fail("G7", "a row tells of what nobody did: %s", reason)
+	}
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// checkRefunds: no more is given back than was taken, by our rows and by the ledger, and they agree.
+func (s *schedule) checkRefunds(b books) {
+	for _, booking := range b.bookings {
+		var ours, ledger, taken int64
+		for _, f := range b.refunds {
+			if f.Booking == booking.ID && f.Status == "succeeded" {
+				ours += f.Amount
+			}
+		}
+		for _, c := range b.charged(booking) {
+			taken += c.AmountCaptured
+			for _, f := range b.ledger.Refunds {
+				if f.Charge == c.ID && f.Status == "succeeded" {
+					ledger += f.Amount
+				}
+			}
+		}
+		if ledger > taken || ours > booking.Amount {
+			s.fail("G3", "booking %s: %d of %d were given back; our rows say %d of %d", booking.ID, ledger, taken, ours, booking.Amount)
+		}
+		if ledger != units(ours, booking.Currency) {
+			s.fail("G4", "booking %s: our rows say that %d were given back, the ledger %d", booking.ID, ours, ledger)
+		}
+	}
+}
+
+var keyShape = regexp.MustCompile(`^hf:[0-9a-f-]{36}:(create|update|confirm|cancel|refund):[1-9][0-9]*$`) //nolint:gochecknoglobals // compiled once
+
+// horizon is how long after its first send a key may be sent, and keeps a little for sends that are under way.
+const horizon = 20*time.Hour + 10*time.Minute
+
+// checkSends: every send has a key that was recorded, of the documented form, with one set of parameters, within its horizon;
+// and the intention to take the money had one key for each card.
+func (s *schedule) checkSends(b books) {
+	recorded := map[string]callRow{}
+	for _, c := range b.calls {
+		recorded[c.Key] = c
+	}
+	type use struct {
+		params string
+		first  time.Time
+	}
+	uses := map[string]use{}
+	confirms := map[uuid.UUID]map[string]bool{}
+	for _, e := range b.journal {
+		if e.Method != http.MethodPost {
+			continue
+		}
+		key := e.IdempotencyKey
+		call, known := recorded[key]
+		switch {
+		case key == "":
+			s.fail("G3", "%s was sent without a key", e.Operation)
+			continue
+		case !keyShape.MatchString(key):
+			s.fail("G3", "%s was sent under %q, which is no key of ours", e.Operation, key)
+		case !known:
+			s.fail("G3", "%s was sent under %s, which was never recorded", e.Operation, key)
+		}
+		first, again := uses[key]
+		switch {
+		case !again:
+			uses[key] = use{params: e.ParamsSHA256, first: e.Arrived}
+		case first.params != e.ParamsSHA256:
+			s.fail("G3", "%s was sent with other parameters than before", key)
+		case e.Arrived.Sub(first.first) > horizon:
+			s.fail("G3", "%s was sent %s after its first send", key, e.Arrived.Sub(first.first).Round(time.Minute))
+		}
+		if e.Operation == "payment_intents.confirm" {
+			if confirms[call.Payment] == nil {
+				confirms[call.Payment] = map[string]bool{}
+			}
+			confirms[call.Payment][key] = true
+		}
+	}
+	for _, booking := range b.bookings {
+		if n := len(confirms[booking.Payment]); n > booking.Card {
+			s.fail("G3", "the money of booking %s was asked for under %d keys, for %d cards", booking.ID, n, booking.Card)
+		}
+	}
+}
+
+// checkSecrets: nothing that pays is where it need not be (G9, the cheap form).
+func (s *schedule) checkSecrets(books) {
+	if n := scalar[int](s, `
+		SELECT (SELECT count(*) FROM outbox o WHERE o::text ~ 'pm_|_secret_')
+		     + (SELECT count(*) FROM river_job j WHERE j::text ~ 'pm_|_secret_')
+		     + (SELECT count(*) FROM idempotency_keys k WHERE k.response_body ~ 'pm_|_secret_')
+		     + (SELECT count(*) FROM provider_events e WHERE e::text ~ 'pm_|_secret_')
+		     + (SELECT count(*) FROM operator_actions a WHERE a::text ~ 'pm_|_secret_')`); n > 0 {
+		s.fail("G9", "%d rows hold a card's token or a client secret", n)
+	}
+	for _, m := range s.told {
+		if strings.Contains(string(m.body), "pm_") || strings.Contains(string(m.body), "_secret_") {
+			s.fail("G9", "event %s in the stream holds a card's token or a client secret", m.id)
+		}
+	}
+}
+
+// account writes the provider's ledger and the ends of all bookings into the history.
+func (s *schedule) account(b books) {
+	for _, booking := range b.bookings {
+		s.tell("booking %s: %s, payment %s, %d %s, card %d, intent %s, takes %d places", booking.ID, booking.Status, booking.PaymentStatus,
+			booking.Amount, booking.Currency, booking.Card, booking.Intent, booking.Active)
+	}
+	for _, c := range b.ledger.Charges {
+		s.tell("ledger: charge %s of %s: %s, %d %s, intent %s, key %q", c.ID, c.Metadata["booking_id"], c.Status, c.Amount, c.Currency, c.IntentStatus, c.IdempotencyKey)
+	}
+	for _, f := range b.ledger.Refunds {
+		s.tell("ledger: refund %s of charge %s: %s, %d %s, key %q", f.ID, f.Charge, f.Status, f.Amount, f.Currency, f.IdempotencyKey)
+	}
+	for _, e := range b.journal {
+		s.tell("journal: %d %s %s, key %q, executed %t, replayed %t, HTTP %d %s", e.Seq, e.Operation, e.Object, e.IdempotencyKey, e.Executed, e.Replayed, e.Status, e.Fault)
+	}
+	for _, e := range b.effects {
+		s.tell("effect: %s %s of booking %s: %s", e.Kind, e.EventType, e.Booking, e.Status)
+	}
+}
+
+var _ = fmt.Sprint
