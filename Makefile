@@ -61,6 +61,13 @@ verify: ## go.mod, formatting and golden files are what the code says: no diff i
 mutants: ## plant known bugs one at a time, and see each killed by its test (SIMULATE=500: found by the simulation alone; MUTANTS="name …")
 	@go run ./internal/testdb/cmd/withdb -- go run ./internal/e2e/mutants $(if $(SIMULATE),--simulate $(SIMULATE)) $(MUTANTS)
 
+SEEDS ?= 2000
+FROM ?= 1
+.PHONY: simulate
+simulate: ## seeded schedules of the whole system, each checked (SEEDS=2000, FROM=1); SEED=7 replays one, and prints it
+	@mkdir -p bin && go build -o bin/simulate ./internal/simulate/cmd/simulate && \
+		exec bin/simulate $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --from $(FROM)) $(SIMULATEFLAGS)
+
 .PHONY: bench
 bench: ## measure accepting a booking and its pick-up, in about six minutes; BENCH_ROUNDS, BENCH_SECONDS shorten it
 	go run ./internal/e2e/bench

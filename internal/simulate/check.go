@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -182,7 +181,9 @@ func (s *schedule) checkSlots(b books) {
 	}
 }
 
-func ended(status string) bool { return slices.Contains([]string{"expired", "cancelled", "failed"}, status) }
+func ended(status string) bool {
+	return slices.Contains([]string{"expired", "cancelled", "failed"}, status)
+}
 
 // units turns our minor units into the provider's, for the currencies that a schedule prices in.
 func units(amount int64, currency string) int64 {
@@ -340,7 +341,7 @@ func (s *schedule) checkRefunds(b books) {
 	}
 }
 
-var keyShape = regexp.MustCompile(`^hf:[0-9a-f-]{36}:(create|update|confirm|cancel|refund):[1-9][0-9]*$`) //nolint:gochecknoglobals // compiled once
+var keyShape = regexp.MustCompile(`^hf:[0-9a-f-]{36}:(create|update|confirm|cancel|refund):[1-9][0-9]*$`)
 
 // horizon is how long after its first send a key may be sent, and keeps a little for sends that are under way.
 const horizon = 20*time.Hour + 10*time.Minute
@@ -432,5 +433,3 @@ func (s *schedule) account(b books) {
 		s.tell("effect: %s %s of booking %s: %s", e.Kind, e.EventType, e.Booking, e.Status)
 	}
 }
-
-var _ = fmt.Sprint

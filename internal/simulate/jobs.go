@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -131,7 +130,7 @@ func scalar[T any](s *schedule, sql string, args ...any) T {
 }
 
 func (s *schedule) exec(sql string, args ...any) {
-	if _, err := s.site.db.Exec(context.WithoutCancel(s.ctx), sql, args...); err != nil {
+	if _, err := s.site.db.Exec(s.ctx, sql, args...); err != nil {
 		s.broken(fmt.Errorf("%s: %w", sql, err))
 	}
 }

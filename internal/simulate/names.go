@@ -10,7 +10,7 @@ import (
 // seed is the same each time, and can be read.
 type names map[string]string
 
-var ids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b(pi|ch|re|evt|dp|pm|req|txn)_[0-9A-Za-z]{14,}|127\.0\.0\.1:[0-9]+`) //nolint:gochecknoglobals // compiled once
+var ids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b(pi|ch|re|evt|dp|pm|req|txn)_[0-9A-Za-z]{14,}|127\.0\.0\.1:[0-9]+`)
 
 func (n names) shorten(text string) string {
 	return ids.ReplaceAllStringFunc(text, func(id string) string {

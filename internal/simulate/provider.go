@@ -15,10 +15,7 @@ type crossing struct {
 	s *schedule
 }
 
-var (
-	errReadLost   = errors.New("the simulation lost the answer to a read")
-	errUnanswered = "no answer" // what is known of a send that is on its way for long
-)
+var errReadLost = errors.New("the simulation lost the answer to a read")
 
 func (c *crossing) Send(ctx context.Context, call payments.Call) payments.Outcome {
 	s := c.s
@@ -29,7 +26,7 @@ func (c *crossing) Send(ctx context.Context, call payments.Call) payments.Outcom
 		s.slow--
 		s.late = append(s.late, call)
 		s.tell("  sends %s: no answer, and it has not arrived yet", what)
-		return payments.Outcome{Detail: errUnanswered}
+		return payments.Outcome{Detail: "no answer"}
 	}
 	out := c.Gateway.Send(ctx, call)
 	s.tell("  sends %s: %s", what, answer(out))
@@ -60,7 +57,7 @@ func answer(out payments.Outcome) string {
 func (s *schedule) arrive(i int) {
 	call := s.late[i]
 	s.late = append(s.late[:i:i], s.late[i+1:]...)
-	out := s.gateway.Send(s.ctx, call)
+	out := s.site.gateway.Send(s.ctx, call)
 	s.tell("  the send of %s %s arrives at last: %s", call.Operation, call.Key, answer(out))
 	s.noteCharges()
 }

@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 type Options struct {
 	From    uint64 // the first seed
 	Seeds   int    // how many
-	Workers int    // at once; default 2
+	Workers int    // schedules at once
+	// One, if it is set, is all that is run.
+	One *Plan
 	// AdminURL is an administrator's URL of a PostgreSQL server; empty: one is started.
 	AdminURL string
 	// StopAtFirst ends the run with the first violation.
@@ -86,13 +89,17 @@ func (r *runner) worker(ctx context.Context, adminURL string, n int) error {
 		if i >= r.options.Seeds || ctx.Err() != nil {
 			return nil
 		}
-		v, err := site.run(ctx, plan{seed: r.options.From + uint64(i)}) //nolint:gosec // a number of seeds
+		p := Plan{Seed: r.options.From + uint64(i)} //nolint:gosec // a number of seeds
+		if r.options.One != nil {
+			p = *r.options.One
+		}
+		v, err := site.run(ctx, p)
 		if err == nil && len(v.Violations) > 0 && r.options.Shrink > 0 {
 			v, err = site.shrink(ctx, v, r.options.Shrink)
 		}
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil //nolint:nilerr // it was told to stop
+				return nil // it was told to stop
 			}
 			return err
 		}
@@ -121,19 +128,23 @@ func (r *runner) report(v Verdict) {
 
 // shrink looks for a schedule of the same seed with fewer steps that breaks the same promise: first a shorter one, then
 // without single steps.
-func (t *site) shrink(ctx context.Context, v Verdict, within time.Duration) (Verdict, error) {
-	began, best := time.Now(), plan{seed: v.Seed, upTo: v.Steps, skip: map[int]bool{}}
-	fails := func(p plan) (bool, error) {
-		tried, err := t.run(ctx, p)
+func (s *site) shrink(ctx context.Context, v Verdict, within time.Duration) (Verdict, error) {
+	began := time.Now()
+	try := func(upTo int, skip ...int) (bool, error) {
+		p := Plan{Seed: v.Seed, UpTo: upTo, Skip: map[int]bool{}}
+		for _, i := range skip {
+			p.Skip[i] = true
+		}
+		tried, err := s.run(ctx, p)
 		if err != nil || len(tried.Violations) == 0 || tried.Violations[0].Invariant != v.Violations[0].Invariant {
 			return false, err
 		}
-		v, best = tried, p
+		v = tried
 		return true, nil
 	}
-	for low := 1; low < best.upTo && time.Since(began) < within; {
-		middle := (low + best.upTo) / 2
-		failed, err := fails(plan{seed: v.Seed, upTo: middle})
+	for low := 1; low < v.UpTo && time.Since(began) < within; {
+		middle := (low + v.UpTo) / 2
+		failed, err := try(middle, v.Skip...)
 		if err != nil {
 			return v, err
 		}
@@ -141,15 +152,10 @@ func (t *site) shrink(ctx context.Context, v Verdict, within time.Duration) (Ver
 			low = middle + 1
 		}
 	}
-	for i := best.upTo - 1; i >= 0 && time.Since(began) < within; i-- {
-		skip := map[int]bool{i: true}
-		for n := range best.skip {
-			skip[n] = true
-		}
-		if _, err := fails(plan{seed: v.Seed, upTo: best.upTo, skip: skip}); err != nil {
+	for i := v.UpTo - 1; i >= 0 && time.Since(began) < within; i-- {
+		if _, err := try(v.UpTo, append(slices.Clone(v.Skip), i)...); err != nil {
 			return v, err
 		}
 	}
-	v.Steps = best.upTo - len(best.skip)
 	return v, nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,26 +27,26 @@ type Violation struct {
 
 // Verdict is what came of one seed.
 type Verdict struct {
-	Seed       uint64      `json:"seed"`
-	Steps      int         `json:"steps"`
-	Bookings   int         `json:"bookings"`
-	Violations []Violation `json:"violations,omitempty"`
-	History    []string    `json:"history,omitempty"`
-	Ends       map[string]int
+	Seed       uint64         `json:"seed"`
+	UpTo       int            `json:"up_to"`          // so many steps, of which
+	Skip       []int          `json:"skip,omitempty"` // these were left out
+	Ends       map[string]int `json:"ends"`           // bookings by their end
+	Violations []Violation    `json:"violations,omitempty"`
+	History    []string       `json:"history,omitempty"`
 }
 
-// plan says which of a seed's steps are taken.
-type plan struct {
-	seed uint64
-	upTo int          // 0: all; else only so many steps
-	skip map[int]bool // these are left out
+// Plan says which steps of a seed are taken.
+type Plan struct {
+	Seed uint64
+	UpTo int          // 0: all; else only so many
+	Skip map[int]bool // these are left out
 }
 
 // schedule is one seed being run.
 type schedule struct {
 	ctx    context.Context
 	site   *site
-	plan   plan
+	plan   Plan
 	chance *chance // of the present step
 	names  names
 
@@ -74,7 +76,6 @@ type schedule struct {
 	unacked    int // events whose acknowledgement is lost
 
 	// The parts that live as long as the schedule.
-	gateway   *stripe.Gateway
 	publisher *outbox.JetStream
 	service   *bookings.Service
 	desk      *payments.Desk
@@ -88,10 +89,10 @@ type schedule struct {
 	bookings []booking  // that exist, oldest first
 	requests []*request // of customers
 	acted    []operatorAct
-	late     []payments.Call // sends that have not arrived yet
-	mail     []mail          // webhooks that have not been delivered, or may be again
-	told     []message       // all that was ever in the stream
-	heard    uint64          // the newest of the present stream that is in told
+	late     []payments.Call   // sends that have not arrived yet
+	mail     []mail            // webhooks that have not been delivered, or may be again
+	told     []message         // all that was ever in the stream
+	heard    uint64            // the newest of the present stream that is in told
 	cards    map[string]string // by charge: the method that the customer had chosen when it was made
 	lies     int
 	elapsed  time.Duration // by the virtual clock
@@ -122,41 +123,48 @@ func (s *schedule) broken(err error) {
 }
 
 // run runs a seed and checks what is left.
-func (t *site) run(ctx context.Context, p plan) (v Verdict, err error) {
-	s := &schedule{ctx: ctx, site: t, plan: p, back: make(chan struct{}), cards: map[string]string{}, names: names{}}
-	t.schedule = s
+func (s *site) run(ctx context.Context, p Plan) (Verdict, error) { return newSchedule(ctx, s, p).run() }
+
+func newSchedule(ctx context.Context, at *site, p Plan) *schedule {
+	return &schedule{ctx: ctx, site: at, plan: p, back: make(chan struct{}), cards: map[string]string{}, names: names{}}
+}
+
+func (s *schedule) run() (v Verdict, err error) {
+	p := s.plan
+	s.site.schedule = s
 	defer func() {
 		if what := recover(); what != nil {
-			if _, ok := what.(brokenError); !ok {
-				err = fmt.Errorf("seed %d: the simulation panicked: %v\n%s", p.seed, what, debug.Stack())
-				return
+			err = fmt.Errorf("seed %d: %w", p.Seed, s.harness)
+			if s.harness == nil {
+				err = fmt.Errorf("seed %d: the simulation panicked: %v\n%s", p.Seed, what, debug.Stack())
 			}
-			err = fmt.Errorf("seed %d: %w", p.seed, s.harness)
 		}
 		s.abandon()
-		t.schedule = nil
+		s.site.schedule = nil
 	}()
-	s.chance = newChance(p.seed, -1)
+	s.chance = newChance(p.Seed, -1)
 	s.setUp()
 	steps := s.chance.n(70) + 15
-	if p.upTo > 0 {
-		steps = min(steps, p.upTo)
+	if p.UpTo > 0 {
+		steps = min(steps, p.UpTo)
 	}
 	for i := 0; i < steps && len(s.violations) == 0; i++ {
-		if p.skip[i] {
+		if p.Skip[i] {
 			continue
 		}
-		s.chance = newChance(p.seed, i)
+		s.chance = newChance(p.Seed, i)
 		s.step(i)
 	}
 	if len(s.violations) == 0 {
-		s.chance = newChance(p.seed, -2)
+		s.chance = newChance(p.Seed, -2)
 		s.heal()
 	}
 	if len(s.violations) == 0 {
 		s.check()
 	}
-	v = Verdict{Seed: p.seed, Steps: steps, Bookings: len(s.bookings), Violations: s.violations, History: s.history, Ends: map[string]int{}}
+	v = Verdict{
+		Seed: p.Seed, UpTo: steps, Skip: slices.Sorted(maps.Keys(p.Skip)), Violations: s.violations, History: s.history, Ends: map[string]int{},
+	}
 	for _, b := range s.bookings {
 		v.Ends[b.Status]++
 	}
@@ -183,12 +191,11 @@ func (s *schedule) setUp() {
 	must(s.site.empty(s.ctx))
 	began := time.Now().Truncate(time.Second)
 	must(setClock(s.ctx, s.site.db, began))
+	_, _ = s.site.gateway.Intent(s.ctx, "pi_none") // so that there is one kept-alive connection, whatever came before
 	s.site.sim.Reset()
 	_, err := s.site.sim.SetWebhooks(stripesim.Webhooks{Mode: "hold"})
 	must(err)
 	must(s.emptyStream())
-	s.gateway, err = stripe.New(stripe.Config{APIKey: apiKey, BaseURL: s.site.sim.URL, Timeout: ready})
-	must(err)
 	s.publisher, err = outbox.NewJetStream(s.site.conn, outbox.StreamConfig{RecreateAfter: 1}, quiet())
 	must(err)
 	verifier, err := stripe.NewVerifier([]domain.Secret{webhookSecret})
@@ -314,7 +321,7 @@ func (s *schedule) settleSends() {
 
 // process is one process's engine: several of them are several processes, as far as database and provider can tell.
 func (s *schedule) process() *payments.Payments {
-	return payments.New(s.site.pool, &crossing{Gateway: s.gateway, s: s}, asleep{}, s.config, quiet())
+	return payments.New(s.site.pool, &crossing{Gateway: s.site.gateway, s: s}, asleep{}, s.config, quiet())
 }
 
 func (s *schedule) drain() *outbox.Drain {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,13 +20,14 @@ import (
 
 	"holdfast/domain"
 	"holdfast/internal/testdb"
+	"holdfast/payments/stripe"
 	"holdfast/payments/stripesim"
 )
 
 const (
 	apiKey        domain.Secret = "sk_test_simulate"
-	webhookSecret domain.Secret = "whsec_simulate"
-	ready                       = time.Minute // for what is there at once unless the machine is overrun
+	webhookSecret domain.Secret = "whsec_simulate" //nolint:gosec // a secret of nobody's
+	ready                       = time.Minute      // for what is there at once unless the machine is overrun
 )
 
 // site is what schedules run on, one after the other: a database, a provider and a broker of its own.
@@ -35,6 +35,7 @@ type site struct {
 	db       *pgxpool.Pool // the simulation's own way to the database
 	pool     *pgxpool.Pool // the actors' way, which is traced and can be cut
 	sim      *stripesim.Server
+	gateway  *stripe.Gateway
 	mail     *mailbox
 	broker   *server.Server
 	conn     *nats.Conn
@@ -62,7 +63,11 @@ func openSite(ctx context.Context, adminURL string, number int) (s *site, err er
 	if err != nil {
 		return nil, fmt.Errorf("start the provider: %w", err)
 	}
-	s.close = append(s.close, func() { _ = s.sim.Close() })
+	s.close = append(s.close, func() { _ = s.sim.Close() }) //nolint:contextcheck // it has a limit of its own
+	s.gateway, err = stripe.New(stripe.Config{APIKey: apiKey, BaseURL: s.sim.URL, Timeout: ready})
+	if err != nil {
+		return nil, err
+	}
 	return s, s.openBroker()
 }
 
@@ -87,7 +92,7 @@ func (s *site) openDatabase(ctx context.Context, adminURL string, number int) er
 	if _, err := admin.Exec(ctx, `CREATE DATABASE `+name+` TEMPLATE `+pgx.Identifier{template}.Sanitize()); err != nil {
 		return fmt.Errorf("clone the template: %w", err)
 	}
-	s.close = append(s.close, func() { dropDatabase(adminURL, name) })
+	s.close = append(s.close, func() { dropDatabase(context.WithoutCancel(ctx), adminURL, name) })
 	u, err := url.Parse(adminURL)
 	if err != nil {
 		return errors.New("the database server's URL cannot be parsed")
@@ -117,8 +122,8 @@ func (s *site) openDatabase(ctx context.Context, adminURL string, number int) er
 	return err
 }
 
-func dropDatabase(adminURL, name string) {
-	ctx, cancel := context.WithTimeout(context.Background(), ready)
+func dropDatabase(ctx context.Context, adminURL, name string) {
+	ctx, cancel := context.WithTimeout(ctx, ready)
 	defer cancel()
 	admin, err := pgx.Connect(ctx, adminURL)
 	if err != nil {
@@ -251,6 +256,3 @@ func (m *mailbox) take(n int) ([]mail, error) {
 		}
 	}
 }
-
-// lines splits what is shown over several lines.
-func lines(s string) []string { return strings.Split(strings.TrimRight(s, "\n"), "\n") }

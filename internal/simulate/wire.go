@@ -118,7 +118,9 @@ func executes(b []byte) bool {
 }
 
 // tracer tells the schedule of every statement before it is sent.
-type tracer struct{ before func(conn *pgx.Conn, sql string) }
+type tracer struct {
+	before func(conn *pgx.Conn, sql string)
+}
 
 var (
 	_ pgx.QueryTracer = (*tracer)(nil)

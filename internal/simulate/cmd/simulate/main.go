@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -36,6 +37,8 @@ func main() {
 type settings struct {
 	options simulate.Options
 	seed    int64
+	upTo    int
+	skip    string
 	json    bool
 	quiet   bool
 	digests bool
@@ -48,6 +51,8 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.IntVar(&s.options.Seeds, "seeds", 200, "how many seeds to run")
 	flags.Uint64Var(&s.options.From, "from", 1, "the first seed")
 	flags.Int64Var(&s.seed, "seed", -1, "run this seed alone, and print its history")
+	flags.IntVar(&s.upTo, "up-to", 0, "with --seed: only so many steps of it")
+	flags.StringVar(&s.skip, "skip", "", "with --seed: leave these steps out, as 3,4,17")
 	flags.IntVar(&s.options.Workers, "workers", 3, "schedules at once, each on a database, a provider and a broker of its own")
 	flags.BoolVar(&s.options.StopAtFirst, "stop-at-first", false, "end with the first seed that fails")
 	flags.DurationVar(&s.options.Shrink, "shrink", 20*time.Second, "how long to look for a shorter schedule of a seed that fails; 0: not")
@@ -62,7 +67,16 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		return s, errors.New("usage")
 	}
 	if s.seed >= 0 {
-		s.options.From, s.options.Seeds = uint64(s.seed), 1
+		one := simulate.Plan{Seed: uint64(s.seed), UpTo: s.upTo, Skip: map[int]bool{}}
+		for text := range strings.FieldsFuncSeq(s.skip, func(r rune) bool { return r == ',' }) {
+			i, err := strconv.Atoi(text)
+			if err != nil {
+				_, _ = fmt.Fprintf(stderr, "simulate: --skip wants numbers of steps, as 3,4,17, and not %q\n", text)
+				return s, err
+			}
+			one.Skip[i] = true
+		}
+		s.options.One, s.options.Seeds, s.options.Shrink = &one, 1, 0
 	}
 	s.options.AdminURL, _ = os.LookupEnv(testdb.URLEnv)
 	return s, nil
@@ -142,8 +156,9 @@ func (p *printer) each(v simulate.Verdict) {
 	for _, violation := range v.Violations {
 		_, _ = fmt.Fprintf(p.out, "seed %d violates %s: %s\n", v.Seed, violation.Invariant, violation.Text)
 	}
-	if len(v.Violations) > 0 {
-		_, _ = fmt.Fprintf(p.out, "seed %d: %d steps; again: make simulate SEED=%d\n", v.Seed, v.Steps, v.Seed)
+	if len(v.Violations) > 0 && p.seed < 0 {
+		_, _ = fmt.Fprintf(p.out, "the whole of it again: make simulate SEED=%d\nas above: go run ./internal/simulate/cmd/simulate --seed %d --up-to %d --skip \"%s\"\n",
+			v.Seed, v.Seed, v.UpTo, strings.Trim(strings.ReplaceAll(fmt.Sprint(v.Skip), " ", ","), "[]"))
 	}
 }
 
