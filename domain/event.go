@@ -16,6 +16,7 @@ const (
 	EventFailed          EventType = "failed"
 	EventRefunded        EventType = "refunded"      // the provider says that the money went back, or a part of it
 	EventRefundFailed    EventType = "refund_failed" // the provider says that it did not, maybe days after it said that it did
+	EventDisputed        EventType = "disputed"      // a cardholder's bank disputes the money, or such a dispute has moved on
 )
 
 // EventData is what every event tells of its booking, as it stood when the event was committed. It holds no personal
@@ -33,7 +34,8 @@ type EventData struct {
 	Quantity      int           `json:"quantity"`
 	Total         Money         `json:"total"`
 	HoldExpiresAt Instant       `json:"hold_expires_at"`
-	Refund        *RefundData   `json:"refund,omitempty"` // of refunded and refund_failed alone
+	Refund        *RefundData   `json:"refund,omitempty"`  // of refunded and refund_failed alone
+	Dispute       *DisputeData  `json:"dispute,omitempty"` // of disputed alone
 }
 
 // RefundData is what an event tells of a refund.
@@ -43,6 +45,14 @@ type RefundData struct {
 	Reason      string   `json:"reason"`                 // late_success, cancellation, requested, dashboard
 	FailureCode string   `json:"failure_code,omitempty"` // the provider's, of refund_failed
 	Refunded    Money    `json:"refunded"`               // of the booking in all, this refund counted or no more
+}
+
+// DisputeData is what an event tells of a dispute. Its words are the provider's.
+type DisputeData struct {
+	DisputeID string        `json:"dispute_id"` // the provider's
+	Status    DisputeStatus `json:"status"`
+	Amount    Money         `json:"amount"`
+	Reason    string        `json:"reason"`
 }
 
 // Instant is a moment as it leaves the system: RFC 3339, UTC, always microseconds, so that equal instants are equal

@@ -18,6 +18,7 @@ func eventTypes() []domain.EventType {
 	return []domain.EventType{
 		domain.EventHeld, domain.EventActionRequired, domain.EventPaymentDeclined, domain.EventConfirmed,
 		domain.EventExpired, domain.EventCancelled, domain.EventFailed, domain.EventRefunded, domain.EventRefundFailed,
+		domain.EventDisputed,
 	}
 }
 
@@ -88,6 +89,10 @@ func storedEvent(t *testing.T, tx pgx.Tx, seq int64, typ domain.EventType) Effec
 		if typ == domain.EventRefundFailed {
 			data.Refund.FailureCode, data.Refund.Refunded.Amount = "charge_disputed", 0
 		}
+	}
+	if typ == domain.EventDisputed {
+		data.Status, data.PaymentStatus = domain.BookingConfirmed, domain.PaymentSucceeded
+		data.Dispute = &domain.DisputeData{DisputeID: "dp_1Golden", Status: domain.DisputeNeedsResponse, Amount: data.Total, Reason: "fraudulent"}
 	}
 	require.NoError(t, write(t.Context(), tx, func(q *pgx.Batch) error { return AppendEvent(q, made.booking, seq+1, typ, data) }))
 	var id domain.EffectID

@@ -45,12 +45,24 @@ const (
 	eventChargeFailed    = "charge.failed"
 )
 
+// The types of events that lead to a look at an intent's disputes.
+const (
+	eventDisputeCreated    = "charge.dispute.created"
+	eventDisputeUpdated    = "charge.dispute.updated"
+	eventDisputeClosed     = "charge.dispute.closed"
+	eventDisputeWithdrawn  = "charge.dispute.funds_withdrawn"
+	eventDisputeReinstated = "charge.dispute.funds_reinstated"
+)
+
+func disputeEvents() []string {
+	return []string{eventDisputeCreated, eventDisputeUpdated, eventDisputeClosed, eventDisputeWithdrawn, eventDisputeReinstated}
+}
+
 // heeded are the types that are acted on. A charge's may be all that tells of a success behind a canceled intent.
-// Every other type is kept and ignored: refunds, disputes, payouts.
+// Every other type is kept and ignored: refunds, payouts.
 func heeded() []string {
-	return []string{
-		eventSucceeded, eventPaymentFailed, eventRequiresAction, eventProcessing, eventCanceled, eventChargeSucceeded, eventChargeFailed,
-	}
+	return append(disputeEvents(),
+		eventSucceeded, eventPaymentFailed, eventRequiresAction, eventProcessing, eventCanceled, eventChargeSucceeded, eventChargeFailed)
 }
 
 func (e Event) heeded() bool { return slices.Contains(heeded(), e.Type) }

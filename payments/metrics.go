@@ -57,7 +57,7 @@ type OverdueCollector struct {
 	horizon time.Duration
 	logger  *slog.Logger
 
-	near, held, heldAge, ending, endingAge, success *prometheus.Desc
+	near, held, heldAge, ending, endingAge, disputes, success *prometheus.Desc
 }
 
 // NewOverdueCollector makes a collector. horizon is the protocol's ([Config]).
@@ -73,14 +73,17 @@ func NewOverdueCollector(pool *pgxpool.Pool, horizon time.Duration, logger *slog
 		ending: desc("bookings_ending_overdue", "Bookings that have been ending for more than a minute, in the whole system."),
 		endingAge: desc("bookings_ending_oldest_age_seconds",
 			"Time since the booking that has been ending for longest began to end, in seconds; 0 if there is none."),
+		disputes: prometheus.NewDesc("holdfast_disputes_open",
+			"Disputes that are not over, by the provider's status, in the whole system; unknown: a status that is not known here.",
+			[]string{"status"}, nil),
 		success: desc("payments_scrape_success",
-			"Whether bookings and sends could be read for this scrape: 1, or 0 and the gauges of bookings and keys are missing."),
+			"Whether bookings and sends could be read for this scrape: 1, or 0 and the gauges of bookings, keys and disputes are missing."),
 	}
 }
 
 // Describe names the metrics.
 func (c *OverdueCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{c.near, c.held, c.heldAge, c.ending, c.endingAge, c.success} {
+	for _, desc := range []*prometheus.Desc{c.near, c.held, c.heldAge, c.ending, c.endingAge, c.disputes, c.success} {
 		to <- desc
 	}
 }
@@ -97,6 +100,8 @@ func (c *OverdueCollector) Collect(to chan<- prometheus.Metric) {
 	var near aging
 	bookings.ReadOverdue(&b, &overdue)
 	postgres.One(&b, "count keys near their horizon", func(row aging) { near = row }, agingKeys, time.Duration(nearHorizon*float64(c.horizon)))
+	var open []openDisputes
+	postgres.All(&b, "count open disputes", &open, openDisputesByStatus)
 	if err := postgres.Send(ctx, c.pool, &b); err != nil {
 		c.logger.WarnContext(ctx, "bookings and sends could not be read for metrics", "error", err.Error())
 		gauge(c.success, 0)
@@ -108,6 +113,35 @@ func (c *OverdueCollector) Collect(to chan<- prometheus.Metric) {
 	gauge(c.heldAge, overdue.OldestHeld)
 	gauge(c.ending, float64(overdue.Ending))
 	gauge(c.endingAge, overdue.OldestEnding)
+	for status, n := range byStatus(open) {
+		to <- prometheus.MustNewConstMetric(c.disputes, prometheus.GaugeValue, float64(n), status)
+	}
+}
+
+type openDisputes struct {
+	Status domain.DisputeStatus
+	Open   int64
+}
+
+const openDisputesByStatus = `
+	SELECT status, count(*) AS open FROM disputes WHERE status NOT IN ('won', 'lost', 'warning_closed') GROUP BY status`
+
+// byStatus has every status that an open dispute may have: the provider's words are no set of labels.
+func byStatus(open []openDisputes) map[string]int64 {
+	counts := map[string]int64{"unknown": 0}
+	for _, s := range domain.DisputeStatuses() {
+		if !s.Final() {
+			counts[string(s)] = 0
+		}
+	}
+	for _, o := range open {
+		label := "unknown"
+		if o.Status.Known() {
+			label = string(o.Status)
+		}
+		counts[label] += o.Open
+	}
+	return counts
 }
 
 type aging struct{ Keys int64 }

@@ -24,6 +24,8 @@ func TestMetrics_ReadNoBigTableWhole(t *testing.T) {
 		  FROM generate_series(1, 3000) AS n;
 		INSERT INTO payments (id, booking_id, amount, currency, payment_method, status, created_at, updated_at)
 		SELECT gen_random_uuid(), id, 1, 'EUR', 'pm_card_visa', 'succeeded', now(), now() FROM bookings;
+		INSERT INTO disputes (id, payment_id, amount, currency, reason, status, withdrawn, opened_at, created_at, updated_at)
+		SELECT id, id, 1, 'EUR', 'fraudulent', 'lost', true, now(), now(), now() FROM payments;
 		INSERT INTO provider_calls (payment_id, operation, ordinal, key, params, first_sent_at, last_sent_at)
 		SELECT id, operation, 1, id || operation, '{}', now(), now() FROM payments, unnest(ARRAY['create', 'confirm']) AS operation;
 		INSERT INTO outbox (id, booking_id, kind, status, due_at, created_at, finished_at)
@@ -36,6 +38,7 @@ func TestMetrics_ReadNoBigTableWhole(t *testing.T) {
 	var questions pgx.Batch
 	bookings.ReadOverdue(&questions, &bookings.Overdue{})
 	questions.Queue(agingKeys, time.Hour)
+	questions.Queue(openDisputesByStatus)
 	for _, q := range questions.QueuedQueries {
 		db.RequireIndexed(t, q.SQL, q.Arguments...)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,7 +26,9 @@ const (
 type claimed struct {
 	ID        string
 	Type      string
+	CreatedAt time.Time // by the provider's clock
 	Livemode  bool
+	ObjectID  string
 	IntentID  string
 	BookingID string
 	PaymentID string
@@ -63,7 +66,8 @@ func (p *Payments) heed(ctx context.Context, c claimed) (verdict, error) {
 		return verdict{receiptForeign, "of the account's other mode, live or test"}, nil
 	}
 	about, found, err := p.aboutPayment(ctx, c)
-	success := c.Type == eventSucceeded || c.Type == eventChargeSucceeded
+	disputed := slices.Contains(disputeEvents(), c.Type)
+	success := c.Type == eventSucceeded || c.Type == eventChargeSucceeded || disputed // what is disputed was taken
 	switch {
 	case err != nil:
 		return verdict{}, err
@@ -71,6 +75,8 @@ func (p *Payments) heed(ctx context.Context, c claimed) (verdict, error) {
 		return verdict{receiptForeign, "of another application on the account"}, nil
 	case !found:
 		return verdict{receiptPending, "it names a booking that is not here"}, nil
+	case c.IntentID != "" && about.intent == c.IntentID && disputed:
+		return p.lookForDispute(ctx, c, about)
 	case c.IntentID != "" && about.intent == c.IntentID:
 		return p.lookForEvent(ctx, c, about, success)
 	case c.IntentID != "" && about.intent == "" && !about.status.Closed():
@@ -159,9 +165,9 @@ func (p *Payments) claimEvent(ctx context.Context) (claimed, error) {
 		 WHERE id = (SELECT id FROM provider_events
 		              WHERE status = 'pending' AND due_at <= clock_timestamp()
 		              ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-		RETURNING id, type, livemode, intent_id, booking_id, payment_id, attempts,
+		RETURNING id, type, created_at, livemode, object_id, intent_id, booking_id, payment_id, attempts,
 		          extract(epoch FROM clock_timestamp() - received_at)::float8`, p.config.Lease,
-	).Scan(&c.ID, &c.Type, &c.Livemode, &c.IntentID, &c.BookingID, &c.PaymentID, &c.Attempts, &waited)
+	).Scan(&c.ID, &c.Type, &c.CreatedAt, &c.Livemode, &c.ObjectID, &c.IntentID, &c.BookingID, &c.PaymentID, &c.Attempts, &waited)
 	if err != nil {
 		return claimed{}, fmt.Errorf("claim an event: %w", err)
 	}

@@ -325,10 +325,10 @@ func (p *Payments) failRow(b *pgx.Batch, d *dossier, f *refund, providerID, code
 // tellOfRefund queues the event, and raises the booking's sequence in d, so that one transaction can tell of several.
 func (p *Payments) tellOfRefund(b *pgx.Batch, d *dossier, f refund, event domain.EventType) (domain.Move, error) {
 	m := domain.Move{Booking: d.booking.Status, Reason: d.booking.EndingReason, Payment: d.payment.Status, Event: event}
-	err := tell(b, *d, m, "", &domain.RefundData{
+	err := tell(b, *d, m, domain.EventData{Refund: &domain.RefundData{
 		RefundID: f.id(), Amount: f.total(), Reason: f.Reason, FailureCode: f.FailureCode,
 		Refunded: domain.Money{Amount: d.given(refundSucceeded), Currency: d.payment.Currency},
-	})
+	}})
 	d.booking.EventSeq++
 	return m, err
 }

@@ -87,22 +87,21 @@ func (p *Payments) applyChange(b *pgx.Batch, d dossier, m domain.Move, seen *Int
 	if m.Event == "" && m.Booking == d.booking.Status && m.Reason == d.booking.EndingReason {
 		return nil
 	}
-	return tell(b, d, m, decline, nil)
+	return tell(b, d, m, domain.EventData{DeclineCode: decline})
 }
 
-// tell queues the move of a booking and the event that tells of it, if any.
-func tell(b *pgx.Batch, d dossier, m domain.Move, decline string, refund *domain.RefundData) error {
+// tell queues the move of a booking and the event that tells of it, if any. data is what the event tells beside the booking
+// and its payment.
+func tell(b *pgx.Batch, d dossier, m domain.Move, data domain.EventData) error {
 	booking := bookings.Apply(b, d.booking, m)
 	if m.Event == "" {
 		return nil
 	}
-	return outbox.AppendEvent(b, booking.ID, booking.EventSeq, m.Event, domain.EventData{
-		BookingID: booking.ID, PaymentID: d.id(), ResourceID: booking.ResourceID,
-		Status: booking.Status, EndingReason: booking.EndingReason, PaymentStatus: m.Payment, DeclineCode: decline,
-		Start: domain.Instant(booking.Start), End: domain.Instant(booking.End), Quantity: booking.Quantity,
-		Total: booking.Total, HoldExpiresAt: domain.Instant(booking.HoldExpiresAt),
-		Refund: refund,
-	})
+	data.BookingID, data.PaymentID, data.ResourceID = booking.ID, d.id(), booking.ResourceID
+	data.Status, data.EndingReason, data.PaymentStatus = booking.Status, booking.EndingReason, m.Payment
+	data.Start, data.End, data.Quantity = domain.Instant(booking.Start), domain.Instant(booking.End), booking.Quantity
+	data.Total, data.HoldExpiresAt = booking.Total, domain.Instant(booking.HoldExpiresAt)
+	return outbox.AppendEvent(b, booking.ID, booking.EventSeq, m.Event, data)
 }
 
 // woken tells the workers what a committed move has left for them.

@@ -25,6 +25,8 @@ type PaymentView struct {
 	DeclineCode string // the provider's, of the newest declined card
 	FailureCode string // the provider's, of a refusal or a decline: what the customer may be told
 
+	Dispute *domain.Dispute // one that is open, else the newest; nil: the money was never disputed
+
 	intent string // the provider's id, for Actions
 }
 
@@ -56,9 +58,11 @@ func view(ctx context.Context, tx pgx.Tx, client domain.ClientID, id domain.Book
 	}
 	var row payment
 	var b pgx.Batch
+	var disputes []disputeRow
 	readPayment(&b, id, ``, &row)
+	readDisputes(&b, []uuid.UUID{id.UUID}, &disputes)
 	err = postgres.Send(ctx, tx, &b)
-	return View{Booking: booking, Payment: show(row)}, err
+	return View{Booking: booking, Payment: show(row, disputes)}, err
 }
 
 // List reads a client's own bookings, each with its payment, the newest first and as of one moment. See bookings.List.
@@ -74,8 +78,10 @@ func (w *Viewer) List(ctx context.Context, client domain.ClientID, f bookings.Fi
 			ids = append(ids, booking.ID.UUID)
 		}
 		var rows []payment
+		var disputes []disputeRow
 		var b pgx.Batch
 		readPayments(&b, ids, &rows)
+		readDisputes(&b, ids, &disputes)
 		if err := postgres.Send(ctx, tx, &b); err != nil {
 			return err
 		}
@@ -85,7 +91,7 @@ func (w *Viewer) List(ctx context.Context, client domain.ClientID, f bookings.Fi
 		}
 		list = make([]View, 0, len(found))
 		for _, booking := range found {
-			list = append(list, View{Booking: booking, Payment: show(of[booking.ID.UUID])})
+			list = append(list, View{Booking: booking, Payment: show(of[booking.ID.UUID], disputes)})
 		}
 		return nil
 	})
@@ -99,6 +105,14 @@ func (w *Viewer) asOfOneMoment(ctx context.Context, read func(tx pgx.Tx) error) 
 	return pgx.BeginTxFunc(ctx, w.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, read)
 }
 
-func show(row payment) PaymentView {
-	return PaymentView{Status: row.Status, DeclineCode: row.DeclineCode, FailureCode: row.FailureCode, intent: row.ProviderIntentID}
+// show takes from the disputes of some payments what this one's owner sees.
+func show(row payment, disputes []disputeRow) PaymentView {
+	v := PaymentView{Status: row.Status, DeclineCode: row.DeclineCode, FailureCode: row.FailureCode, intent: row.ProviderIntentID}
+	for _, d := range disputes {
+		if d.PaymentID == row.ID {
+			seen := d.dispute()
+			v.Dispute = &seen
+		}
+	}
+	return v
 }

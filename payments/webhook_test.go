@@ -263,14 +263,14 @@ func TestIncident06_ForeignAndUnknownEvents(t *testing.T) {
 		"booking_id": uuid.NewString(), "payment_id": uuid.NewString(),
 	}))
 	live := b.deliver([]byte(`{"id":"evt_live","type":"payment_intent.succeeded","livemode":true,"data":{"object":{"id":"pi_live","object":"payment_intent"}}}`))
-	dispute := b.deliver(b.claim("evt_dispute", "charge.dispute.created", "pi_foreign", nil))
+	payout := b.deliver(b.claim("evt_payout", "payout.paid", "pi_foreign", nil))
 	b.settleEvents(p)
-	for event, want := range map[string]string{none: "foreign", other: "foreign", live: "foreign", lost: "pending", dispute: "ignored"} {
+	for event, want := range map[string]string{none: "foreign", other: "foreign", live: "foreign", lost: "pending", payout: "ignored"} {
 		status, _ := b.receipt(event)
 		require.Equal(t, want, status, event)
 	}
 	require.InDelta(t, 3, b.counted("holdfast_provider_events_handled_total", "foreign", "payment_intent.succeeded"), 0)
-	require.InDelta(t, 1, b.counted("holdfast_provider_events_handled_total", "ignored", "charge.dispute.created"), 0)
+	require.InDelta(t, 1, b.counted("holdfast_provider_events_handled_total", "ignored", "payout.paid"), 0)
 	require.Empty(t, b.sim.Journal(0), "the provider was asked")
 
 	b.exec(`UPDATE provider_events SET received_at = received_at - interval '71 hours' WHERE id = $1`, lost)

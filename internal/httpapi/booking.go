@@ -29,6 +29,14 @@ type Payment struct {
 	Status      domain.PaymentStatus `json:"status"`
 	DeclineCode string               `json:"decline_code,omitempty" doc:"The provider's code for why the card was declined, such as insufficient_funds."`
 	FailureCode string               `json:"failure_code,omitempty" doc:"The provider's code for why the payment was declined or refused, such as card_declined or resource_missing."`
+	Dispute     *Dispute             `json:"dispute,omitempty" doc:"The cardholder's bank disputes the money that was taken, or has. Of several the one that is open, else the newest."`
+}
+
+// Dispute is a dispute as the owner of the booking sees it. Its words are the provider's.
+type Dispute struct {
+	Status domain.DisputeStatus `json:"status"`
+	Amount domain.Money         `json:"amount" doc:"What is disputed, in minor units."`
+	Reason string               `json:"reason" doc:"What the cardholder told the bank, in the provider's words, such as fraudulent or product_not_received; empty if the provider does not say."`
 }
 
 func showBooking(v payments.View) Booking {
@@ -42,7 +50,15 @@ func showBooking(v payments.View) Booking {
 		Start: domain.Instant(b.Start), End: domain.Instant(b.End), Quantity: b.Quantity, Total: b.Total,
 		Customer: customer{Name: b.CustomerName, Email: b.CustomerEmail}, Metadata: metadata,
 		HoldExpiresAt: domain.Instant(b.HoldExpiresAt),
-		Payment:       Payment{Status: v.Payment.Status, DeclineCode: v.Payment.DeclineCode, FailureCode: v.Payment.FailureCode},
+		Payment:       showPayment(v.Payment),
 		CreatedAt:     domain.Instant(b.CreatedAt), EndedAt: (*domain.Instant)(b.EndedAt),
 	}
+}
+
+func showPayment(v payments.PaymentView) Payment {
+	p := Payment{Status: v.Status, DeclineCode: v.DeclineCode, FailureCode: v.FailureCode}
+	if d := v.Dispute; d != nil {
+		p.Dispute = &Dispute{Status: d.Status, Amount: d.Amount, Reason: d.Reason}
+	}
+	return p
 }

@@ -298,8 +298,9 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 	}
 	explain(schemas.Map()["NextAction"].Properties["type"], actionTypes())
 	explain(schemas.Map()["Payment"].Properties["status"], paymentStatuses())
+	explainOpen(schemas.Map()["Dispute"].Properties["status"], disputeStatuses())
 	// Answers may get new members; requests may not have any that are not listed.
-	for _, name := range []string{"Booking", "BookingDetail", "NextAction", "Payment", "Money", "Resource", "Problem", "Fault", "ListResourcesOutputBody", "ListBookingsOutputBody", "StatusOutputBody"} {
+	for _, name := range []string{"Booking", "BookingDetail", "NextAction", "Payment", "Dispute", "Money", "Resource", "Problem", "Fault", "ListResourcesOutputBody", "ListBookingsOutputBody", "StatusOutputBody"} {
 		schemas.Map()[name].AdditionalProperties = nil
 	}
 	// huma registers its own error model with every operation; this API never answers with it.

@@ -50,11 +50,30 @@ func paymentStatuses() []meaning {
 	}
 }
 
+func disputeStatuses() []meaning {
+	return []meaning{
+		{string(domain.DisputeWarningNeedsResponse), "the cardholder's bank asks about the payment. No money has moved, and a refund settles it."},
+		{string(domain.DisputeWarningUnderReview), "the bank has the answer and weighs it. No money has moved."},
+		{string(domain.DisputeWarningClosed), "the bank's question is closed. No money has moved."},
+		{string(domain.DisputeNeedsResponse), "the bank has taken the money back until it is decided, and waits for evidence. No refund can be made."},
+		{string(domain.DisputeUnderReview), "the bank has the evidence and decides. No refund can be made."},
+		{string(domain.DisputeWon), "the bank has given the money back to us. The booking is paid for, as before."},
+		{string(domain.DisputeLost), "the cardholder has the money back, for good. It counts like a refund of the amount."},
+	}
+}
+
 func actionTypes() []meaning {
 	return []meaning{
 		{string(payments.ActionRedirect), "open url in the customer's browser. The bank asks the customer there and then sends the browser back to the return URL of this deployment."},
 		{string(payments.ActionSDK), "hand client_secret to Stripe's own library in the customer's browser (Stripe.js: stripe.handleNextAction({clientSecret}))."},
 	}
+}
+
+// explainOpen is explain for words that are not ours: others than these may come.
+func explainOpen(s *huma.Schema, meanings []meaning) {
+	explain(s, meanings)
+	s.Enum = nil
+	s.Description += "\nThe words are the provider's, and there may be others: treat one that you do not know as an open dispute."
 }
 
 // explain gives a schema its values, each with its meaning on a line of its own.

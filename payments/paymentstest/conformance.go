@@ -28,7 +28,7 @@ func Conformance(t *testing.T, newBench func(t *testing.T) Bench) {
 	groups := []struct {
 		name   string
 		claims func() []claim
-	}{{"protocol", protocol}, {"fault", faults}, {"in flight", inFlight}, {"kept alive", reused}, {"read", reads}, {"refund", refunds}}
+	}{{"protocol", protocol}, {"fault", faults}, {"in flight", inFlight}, {"kept alive", reused}, {"read", reads}, {"refund", refunds}, {"dispute", disputes}}
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()

@@ -29,7 +29,12 @@ func (x *exam) refund(c payments.Charge, intentID string) payments.Call {
 // paid makes an intent that has succeeded.
 func (x *exam) paid() (payments.Charge, string) {
 	x.Helper()
-	c := charge(goodCard)
+	return x.paidBy(goodCard)
+}
+
+func (x *exam) paidBy(card string) (payments.Charge, string) {
+	x.Helper()
+	c := charge(card)
 	created := x.gateway.Send(x.Context(), x.call(domain.OpCreate, c, ""))
 	require.Equal(x, payments.Executed, created.Class, created.Detail)
 	confirmed := x.gateway.Send(x.Context(), x.call(domain.OpConfirm, c, created.Intent.ID))
