@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -63,6 +64,30 @@ func TestEndedBookingTellsWhyAndWhen(t *testing.T) {
 }
 
 // A decision: what took place already is entered afterwards.
+// TestDisputeIsShownToTheOwner: in every view of the booking, in the provider's words, one that nobody has heard of included; and
+// to no other client. Of several the open one is shown.
+func TestDisputeIsShownToTheOwner(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := b.book(t, "key", b.body())
+	id := bookingOf(t, made)
+	require.NotContains(t, string(b.get(t, "/v1/bookings/"+id.String()).body), "dispute")
+	dispute := func(dp, status, age string) {
+		_, err := b.db.Pool.Exec(t.Context(), `
+			INSERT INTO disputes (id, payment_id, amount, currency, reason, status, withdrawn, opened_at, created_at, updated_at)
+			SELECT $2, id, 1200, 'EUR', 'fraudulent', $3, true, now() - $4::interval, now(), now() FROM payments WHERE booking_id = $1`, id, dp, status, age)
+		require.NoError(t, err)
+	}
+	for i, status := range []string{"lost", "on_the_moon"} {
+		dispute(fmt.Sprint("dp_", i), status, fmt.Sprint(i, " hours")) // the open one is the older
+		want := fmt.Sprintf(`"payment":{"status":"pending","dispute":{"status":%q,"amount":{"amount":1200,"currency":"EUR"},"reason":"fraudulent"}}`, status)
+		require.Contains(t, string(b.get(t, "/v1/bookings/"+id.String()).body), want)
+		require.Contains(t, string(b.get(t, "/v1/bookings").body), want)
+	}
+	other := "Authorization: Bearer " + b.newToken(t, "other", clients.BookingsRead).Reveal()
+	b.send(t, http.MethodGet, "/v1/bookings/"+id.String(), nil, other).refused(t, http.StatusNotFound, httpapi.CodeNotFound)
+}
+
 func TestStartInThePastIsTaken(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
