@@ -133,6 +133,7 @@ func TestDispute_EveryLife(t *testing.T) {
 				require.Equal(t, last.Contests(), balance.Contested)
 				shown, told := b.shown(id), b.disputed(id)
 				require.Equal(t, last, shown.Status)
+				require.Equal(t, last == domain.DisputeLost || last.Contests(), shown.Withdrawn, "where the money is")
 				require.Equal(t, domain.DisputeData{DisputeID: shown.ID, Status: last, Amount: shown.Amount, Reason: shown.Reason}, told[len(told)-1])
 				var opened, closed, late int
 				require.NoError(t, b.db.Pool.QueryRow(b.ctx, `

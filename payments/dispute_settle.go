@@ -33,7 +33,7 @@ func readDisputes(b *pgx.Batch, bookings []uuid.UUID, into *[]disputeRow) {
 		SELECT d.id, d.payment_id, d.amount, d.currency, d.reason, d.status, d.withdrawn
 		  FROM disputes d JOIN payments p ON p.id = d.payment_id
 		 WHERE p.booking_id = ANY ($1)
-		 ORDER BY d.status IN ('won', 'lost', 'warning_closed') DESC, d.opened_at, d.id`, bookings)
+		 ORDER BY d.status IN ('won', 'lost', 'warning_closed') DESC, d.opened_at, d.created_at, d.id`, bookings)
 }
 
 // disputeMove is what a sight of one dispute has changed.

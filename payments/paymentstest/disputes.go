@@ -57,6 +57,7 @@ func proveDisputed(x *exam) {
 		_, found := x.disputed(card)
 		require.Equal(x, want.Status, found.Status)
 		require.Equal(x, want.Reason, found.Reason)
+		require.Equal(x, want.Status == domain.DisputeNeedsResponse, found.Withdrawn, "an inquiry takes no money")
 		require.WithinDuration(x, time.Now(), found.Opened, time.Hour)
 	}
 }
