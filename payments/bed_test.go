@@ -3,6 +3,7 @@ package payments_test
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path"
 	"strings"
 	"testing"
@@ -19,7 +20,13 @@ import (
 	"holdfast/payments/stripesim"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
+func TestMain(m *testing.M) {
+	if work, told := os.LookupEnv(bookkeeperEnv); told { // a process of its own, which a test has started
+		bookkeep(work)
+		return
+	}
+	testdb.Main(m)
+}
 
 // stripeTimeout is shorter than any hang, and longer than an answer on loopback unless the machine is very busy: what a
 // test claims must not rest on that. One that counts requests has to be patient.

@@ -17,6 +17,7 @@ type Gateway interface {
 	EventLister
 	Refunder
 	Disputer
+	Accountant
 }
 
 // Sender makes the sends that may change something. Send never retries on its own, since each send is recorded before

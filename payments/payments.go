@@ -43,6 +43,14 @@ type Config struct {
 	SweepLag time.Duration
 	// SweepOverlap is how much of the window before is read again: an event may become visible late. Default 10 min.
 	SweepOverlap time.Duration
+	// IngestLag is how long ago a window of the provider's transactions must have ended to be read, and how long a charge may
+	// be without one before it is asked for. Default 5 min.
+	IngestLag time.Duration
+	// IngestOverlap is how much of the window before is read again: a transaction may become visible late. Default 1 h.
+	IngestOverlap time.Duration
+	// IngestInterval is the pause between two readings of transactions, and between two questions for one that is missing.
+	// Default 1 min.
+	IngestInterval time.Duration
 	// Meter counts what becomes of events. Default: one that nobody reads.
 	Meter *Meter
 	// Sends counts the sends that were made ([NewSendCounter]). Default: one that nobody sees.
@@ -82,6 +90,9 @@ func New(pool *pgxpool.Pool, gateway Gateway, waker Waker, config Config, logger
 	setDefault(&config.SweepInterval, 5*time.Minute)
 	setDefault(&config.SweepLag, time.Minute)
 	setDefault(&config.SweepOverlap, 10*time.Minute)
+	setDefault(&config.IngestLag, 5*time.Minute)
+	setDefault(&config.IngestOverlap, time.Hour)
+	setDefault(&config.IngestInterval, time.Minute)
 	if config.Sends == nil {
 		config.Sends = NewSendCounter()
 	}

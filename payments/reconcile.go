@@ -27,6 +27,8 @@ func (p *Payments) Works() []Work {
 		{Name: "doubts", Step: p.ResolveDoubt, Parallel: 4},
 		{Name: "watches", Step: p.Watch, Parallel: 2},
 		{Name: "event sweep", Step: p.SweepEvents},
+		{Name: "transactions", Step: p.IngestTransactions, Interval: p.config.IngestInterval},
+		{Name: "missing transactions", Step: p.ReadMissing, Interval: p.config.IngestInterval},
 		{Name: "events", Step: p.SettleEvent, Parallel: 4, Interval: p.config.EventInterval},
 	}
 }

@@ -25,6 +25,7 @@ type settings struct {
 	Poll     time.Duration `default:"15s" help:"How often what only waits is read again: processing, a customer who must authenticate." setting:"RECONCILE_POLL"`
 	Watch    time.Duration `default:"48h" help:"How long after its end a booking's intent is still read now and then." setting:"RECONCILE_WATCH"`
 	Events   events        `embed:""`
+	Ingest   ingest        `embed:""`
 	Ceiling  int           `default:"1000" help:"Most items of one kind in one round." setting:"RECONCILE_CEILING"`
 }
 
@@ -36,6 +37,7 @@ func (c *settings) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Sending.Configure(getenv, p)
 	c.Liveness.Configure(getenv, p)
 	c.Events.configure(p)
+	c.Ingest.configure(p)
 	for name, d := range map[string]time.Duration{
 		"RECONCILE_INTERVAL": c.Interval, "RECONCILE_POLL": c.Poll, "RECONCILE_WATCH": c.Watch,
 	} {
@@ -91,6 +93,7 @@ func (c *settings) reconciler(p *parts, gateway payments.Gateway, sweep outbox.S
 		Lease:         step + 10*time.Second,
 		EventInterval: c.Events.Interval, EventKeep: c.Events.Keep,
 		SweepInterval: c.Events.SweepInterval, SweepLag: c.Events.SweepLag, SweepOverlap: c.Events.SweepOverlap,
+		IngestInterval: c.Ingest.Interval, IngestLag: c.Ingest.Lag, IngestOverlap: c.Ingest.Overlap,
 		Meter: p.meter, Sends: p.sends,
 	}, p.logger)
 	sweep.DeadAfter = c.Liveness.WorkerDeadAfter

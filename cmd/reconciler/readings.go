@@ -54,3 +54,17 @@ func (r *readings) IntentsCreated(ctx context.Context, from, to time.Time) ([]pa
 	r.count(err)
 	return intents, err
 }
+
+// Transactions lists balance transactions by the time of their creation.
+func (r *readings) Transactions(ctx context.Context, from, to time.Time) ([]payments.Transaction, error) {
+	listed, err := r.Gateway.Transactions(ctx, from, to)
+	r.count(err)
+	return listed, err
+}
+
+// ChargeTransactions lists the balance transactions of an intent's charges.
+func (r *readings) ChargeTransactions(ctx context.Context, intentID string) ([]payments.Transaction, error) {
+	listed, err := r.Gateway.ChargeTransactions(ctx, intentID)
+	r.count(err)
+	return listed, err
+}

@@ -2,6 +2,7 @@ package stripesim
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -15,12 +16,34 @@ func (s *Simulator) Advance(d time.Duration) time.Time {
 	defer w.mu.Unlock()
 	if d > 0 {
 		w.offset += d
-		close(w.advanced)
-		w.advanced = make(chan struct{})
-		w.rollForward()
-		w.pass()
+		if !w.standing.IsZero() {
+			w.standing = w.standing.Add(d)
+		}
+		w.moved()
 	}
 	return w.now()
+}
+
+// StandAt moves the virtual clock forward to a moment and makes it stand there until it is moved again, or for good: what a day's
+// last second is does not then depend on how fast the machine is. It fails if the moment has passed.
+func (s *Simulator) StandAt(at time.Time) error {
+	w := s.world.Load()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now := w.now(); at.Before(now) {
+		return fmt.Errorf("the clock says %s, and does not go back to %s", now.UTC().Format(time.RFC3339Nano), at.UTC().Format(time.RFC3339Nano))
+	}
+	w.standing = at
+	w.moved()
+	return nil
+}
+
+// moved lets happen what the clock's new time brings. The caller holds mu.
+func (w *world) moved() {
+	close(w.advanced)
+	w.advanced = make(chan struct{})
+	w.rollForward()
+	w.pass()
 }
 
 // appointment is something that time brings.
@@ -58,7 +81,12 @@ func (s *Simulator) Now() time.Time {
 	return w.now()
 }
 
-func (w *world) now() time.Time { return time.Now().Add(w.offset) }
+func (w *world) now() time.Time {
+	if !w.standing.IsZero() {
+		return w.standing
+	}
+	return time.Now().Add(w.offset)
+}
 
 // pause waits for d of wall-clock time. It reports false if the simulator ended first.
 func (w *world) pause(d time.Duration) bool {

@@ -94,9 +94,18 @@ func (s *Simulator) controlRemoveFault(rw http.ResponseWriter, r *http.Request) 
 
 func (s *Simulator) controlClock(rw http.ResponseWriter, r *http.Request) {
 	var request struct {
-		Advance string `json:"advance"`
+		Advance string    `json:"advance"`
+		StandAt time.Time `json:"stand_at"`
 	}
 	if !decode(rw, r, &request) {
+		return
+	}
+	if !request.StandAt.IsZero() && request.Advance == "" {
+		if err := s.StandAt(request.StandAt); err != nil {
+			complain(rw, err.Error())
+			return
+		}
+		s.replyClock(rw, s.Now())
 		return
 	}
 	d, err := time.ParseDuration(request.Advance)

@@ -106,6 +106,7 @@ func TestControlRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		{"faults", map[string]any{"fault": "reset_after", "body": "empty"}, "body belongs to bad_body"},
 		{"clock", map[string]any{"advance": "-1h"}, `such as "25h"`},
 		{"clock", map[string]any{}, `such as "25h"`},
+		{"clock", map[string]any{"stand_at": "2001-01-01T00:00:00Z"}, "does not go back"},
 		{"actions", map[string]any{"action": "create_payout"}, "nothing to pay out"},
 		{"actions", map[string]any{"action": "authenticat", "payment_intent": "pi_1"}, "there are authenticate, close_dispute"},
 		{"actions", map[string]any{"action": "authenticate"}, "needs a payment_intent"},

@@ -20,6 +20,7 @@ type world struct {
 
 	mu       sync.Mutex
 	offset   time.Duration // virtual clock minus wall clock
+	standing time.Time     // the virtual time while its clock stands; zero: it goes
 	sequence int64         // order of birth, over all objects
 
 	keys       map[keyScope]*keyRecord
