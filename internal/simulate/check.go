@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"holdfast/domain"
+	"holdfast/internal/bookings"
 	"holdfast/payments/stripesim"
 )
 
@@ -26,6 +28,7 @@ type books struct {
 
 type bookingRow struct {
 	ID       uuid.UUID
+	Client   uuid.UUID
 	Status   string
 	Amount   int64
 	Currency string
@@ -82,7 +85,7 @@ type actionRow struct {
 func (s *schedule) readBooks() books {
 	return books{
 		bookings: rows[bookingRow](s, `
-			SELECT b.id, b.status, b.amount, b.currency, b.quantity, b.event_seq,
+			SELECT b.id, b.client_id AS client, b.status, b.amount, b.currency, b.quantity, b.event_seq,
 			       (SELECT count(*) FROM allocations a WHERE a.booking_id = b.id AND a.active) AS active,
 			       p.id AS payment, p.status AS payment_status, p.amount AS payment_amount, p.amount_received AS received, p.card,
 			       coalesce(p.provider_intent_id, '') AS intent
@@ -110,7 +113,7 @@ func (s *schedule) check() {
 	b := s.readBooks()
 	for _, check := range []func(books){
 		s.checkKeys, s.checkSlots, s.checkCharges, s.checkCards, s.checkKept, s.checkDoubts, s.checkEvents, s.checkActions,
-		s.checkRefunds, s.checkSends, s.checkSecrets,
+		s.checkRefunds, s.checkSends, s.checkSecrets, s.checkOwners, s.checkHolds,
 	} {
 		check(b)
 	}
@@ -393,6 +396,49 @@ func (s *schedule) checkSends(b books) {
 	for _, booking := range b.bookings {
 		if n := len(confirms[booking.Payment]); n > booking.Card {
 			s.fail("G3", "the money of booking %s was asked for under %d keys, for %d cards", booking.ID, n, booking.Card)
+		}
+	}
+}
+
+// checkCarried: what is not decided yet is somebody's, at any moment: a held booking whose money is open has a charge that is not
+// finished, and an ending one a cancel (G5). It would be decided in the end all the same, by the end of the hold.
+func (s *schedule) checkCarried() {
+	for _, alone := range rows[struct {
+		ID      uuid.UUID
+		Status  string
+		Payment string
+	}](s, `
+		SELECT b.id, b.status, p.status AS payment
+		  FROM bookings b JOIN payments p ON p.booking_id = b.id
+		 WHERE (b.status = 'held' AND p.status IN ('pending', 'processing', 'in_doubt') OR b.status = 'ending')
+		   AND NOT EXISTS (SELECT FROM outbox o WHERE o.booking_id = b.id AND o.status IN ('pending', 'in_doubt', 'parked')
+		                    AND o.kind = CASE b.status WHEN 'held' THEN 'charge' ELSE 'cancel' END)
+		 ORDER BY b.created_at`) {
+		s.fail("G5", "booking %s is %s, its payment %s, and nobody's work", alone.ID, alone.Status, alone.Payment)
+	}
+}
+
+// checkHolds: no send that serves the charge is recorded after the end of the hold, by the one clock that judges it (G4).
+func (s *schedule) checkHolds(books) {
+	for _, late := range rows[struct {
+		Key   string
+		After time.Duration
+	}](s, `
+		SELECT c.key, c.last_sent_at - b.hold_expires_at AS after
+		  FROM provider_calls c JOIN payments p ON p.id = c.payment_id JOIN bookings b ON b.id = p.booking_id
+		 WHERE c.operation IN ('create', 'update', 'confirm') AND c.last_sent_at > b.hold_expires_at + interval '1 second'
+		 ORDER BY c.key`) {
+		s.fail("G4", "%s was sent %s after the end of the hold", late.Key, late.After)
+	}
+}
+
+// checkOwners: nobody sees another client's booking (G9).
+func (s *schedule) checkOwners(b books) {
+	for _, booking := range b.bookings {
+		for _, client := range s.clients {
+			if _, err := bookings.Get(s.ctx, s.site.db, client, domain.BookingID{UUID: booking.ID}); (err == nil) != (client.UUID == booking.Client) {
+				s.fail("G9", "client %s asks for booking %s of client %s and is answered %v", client, booking.ID, booking.Client, err)
+			}
 		}
 	}
 }

@@ -37,6 +37,7 @@ func (s *schedule) heal() {
 	for len(s.live) > 0 {
 		s.turn(s.live[0], true)
 	}
+	s.checkCarried()
 	s.resumeOne(domain.EffectCharge)
 	s.resumeOne(domain.EffectPublish)
 	s.collect()

@@ -99,6 +99,7 @@ func TestSimulation_TheCheckerSees(t *testing.T) {
 			}
 		}},
 		{"money kept", "G4", plants(`UPDATE bookings SET status = 'expired', ending_reason = 'expire', ended_at = now() WHERE status = 'confirmed'`)},
+		{"a send after the hold", "G4", plants(`UPDATE bookings SET hold_expires_at = created_at - interval '1 hour'`)},
 		{"a doubt that stays", "G5", plants(`UPDATE outbox SET status = 'in_doubt', finished_at = NULL WHERE kind = 'charge'`)},
 		{"an event that was not told", "G6", func(s *schedule) { s.told = s.told[1:] }},
 		{"events out of order", "G6", func(s *schedule) { s.told[0], s.told[1] = s.told[1], s.told[0] }},
