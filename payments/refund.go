@@ -121,10 +121,13 @@ func (p *Payments) nextRefund(t refundCase) (decision, error) {
 	return p.recordRefund(t, last.Ordinal), nil
 }
 
-// beginKey records the first send of the refund's next key, if what is left allows it. Of what the customer is owed the rest goes
-// back, should somebody have given back a part by hand.
+// beginKey records the first send of the refund's next key, if what is left allows it and no dispute that we know of forbids it.
+// Of what the customer is owed the rest goes back, should somebody have given back a part by hand.
 func (p *Payments) beginKey(t refundCase, ordinal int) (decision, error) {
 	left := t.d.left(t.f.ID)
+	if t.d.balance.Contested {
+		return p.refuseRefund(t, CodeDisputed)
+	}
 	if left == 0 || left < t.f.Amount && !t.f.owed() {
 		return p.refuseRefund(t, codeExceeds)
 	}

@@ -308,7 +308,7 @@ func (p *Payments) failRow(b *pgx.Batch, d *dossier, f *refund, providerID, code
 	}
 	switch {
 	case f.effect() == (domain.EffectID{}):
-	case f.owed() && d.left(f.ID) > 0:
+	case f.owed() && (d.left(f.ID) > 0 || d.balance.Contested): // what a dispute has taken may come back
 		p.cryOut(*d, *f, why)
 		if late { // its effect is done
 			f.EffectID = outbox.Append(b, d.booking.ID, domain.EffectRefund).UUID
