@@ -61,6 +61,11 @@ func acts() []act {
 		{"the bank takes it", 2, happens(stripesim.Action{Action: "settle_processing"})},
 		{"the bank refuses", 2, happens(stripesim.Action{Action: "settle_processing", Outcome: "failed"})},
 		{"the bank refuses a refund", 1, happens(stripesim.Action{Action: "settle_refund", Outcome: "failed"})},
+		{"a refund of ours fails late", 2, (*schedule).failRefund},
+		{"somebody refunds at the dashboard", 2, (*schedule).refundByHand},
+		{"a bank disputes a charge", 1, happens(stripesim.Action{Action: "open_dispute"})},
+		{"a bank asks about a charge", 1, happens(stripesim.Action{Action: "open_dispute", Inquiry: true})},
+		{"a bank gives way", 1, (*schedule).closeDisputes},
 		{"the provider tells", 4, (*schedule).deliver},
 		{"somebody tells what is untrue", 1, (*schedule).tellLies},
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"holdfast/payments/stripesim"
@@ -49,6 +50,39 @@ func (s *schedule) refuseReads() {
 func (s *schedule) arm(f stripesim.Fault) {
 	s.tell("  %s from the %dth on, %d times, for %s of %q", f.Fault, max(f.Nth, 1), f.Times, f.Operation, f.KeyMatch)
 	s.site.sim.AddFault(f)
+}
+
+// failRefund takes back a refund that we made, days after it had succeeded maybe.
+func (s *schedule) failRefund() {
+	for _, f := range s.site.sim.Ledger().Refunds {
+		if f.IdempotencyKey != "" && (f.Status == "succeeded" || f.Status == "pending") {
+			_, err := s.site.sim.Act(stripesim.Action{Action: "fail_refund", Refund: f.ID, PaymentIntent: f.PaymentIntent})
+			s.tell("  refund %s fails: done %t", f.ID, err == nil)
+			return
+		}
+	}
+}
+
+// refundByHand gives back a part of what was paid for a booking that stands, or all of it, past us.
+func (s *schedule) refundByHand() {
+	b, ok := s.some()
+	part := pick(s.chance, int64(0), 100, 700)
+	if ok && b.Intent != "" && b.Status == "confirmed" {
+		s.happen(b, stripesim.Action{Action: "refund", Amount: part})
+	}
+}
+
+// closeDisputes decides every dispute and inquiry for us.
+func (s *schedule) closeDisputes() {
+	for _, d := range s.site.sim.Ledger().Disputes {
+		outcome := "won"
+		if strings.HasPrefix(d.Status, "warning_") {
+			outcome = "warning_closed"
+		}
+		if _, err := s.site.sim.Act(stripesim.Action{Action: "close_dispute", Dispute: d.ID, PaymentIntent: d.PaymentIntent, Outcome: outcome}); err == nil {
+			s.tell("  dispute %s is %s", d.ID, outcome)
+		}
+	}
 }
 
 func (s *schedule) arriveAny() {

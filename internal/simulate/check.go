@@ -64,6 +64,7 @@ type refundRow struct {
 	Booking uuid.UUID
 	Amount  int64
 	Status  string
+	Reason  string
 }
 
 type keyRow struct {
@@ -95,7 +96,7 @@ func (s *schedule) readBooks() books {
 			SELECT id, booking_id AS booking, kind, status, coalesce(event_type, '') AS event_type, coalesce(event_seq, 0) AS event_seq
 			  FROM outbox ORDER BY booking_id, event_seq, created_at`),
 		refunds: rows[refundRow](s, `
-			SELECT r.id, p.booking_id AS booking, r.amount, r.status FROM refunds r JOIN payments p ON p.id = r.payment_id ORDER BY r.created_at`),
+			SELECT r.id, p.booking_id AS booking, r.amount, r.status, r.reason FROM refunds r JOIN payments p ON p.id = r.payment_id ORDER BY r.created_at`),
 		keys: rows[keyRow](s, `SELECT client_id AS client, route, key, booking_id AS booking, response_status AS status FROM idempotency_keys ORDER BY created_at`),
 		actions: rows[actionRow](s, `
 			SELECT action, effect_id AS effect, actor, reason, before <> 'null' AND after <> 'null' AS whole FROM operator_actions ORDER BY at`),
@@ -117,6 +118,7 @@ func (s *schedule) check() {
 	} {
 		check(b)
 	}
+	s.checkTold(b)
 	if len(s.violations) > 0 {
 		s.account(b)
 	}
@@ -247,18 +249,14 @@ func (s *schedule) checkCharges(b books) {
 // has never taken any, not even for a while (G4).
 func (s *schedule) checkKept(b books) {
 	for _, booking := range b.bookings {
-		var taken, returned int64
+		var taken int64
 		for _, c := range b.charged(booking) {
 			taken += c.AmountCaptured
-			for _, f := range b.ledger.Refunds {
-				if f.Charge == c.ID && f.Status == "succeeded" {
-					returned += f.Amount
-				}
-			}
 		}
-		want := int64(0)
+		ours, byHand := b.returned(booking)
+		returned, want := ours+byHand, int64(0)
 		if booking.Status == "confirmed" {
-			want = units(booking.Amount, booking.Currency)
+			want = units(booking.Amount, booking.Currency) - byHand
 		}
 		if taken-returned != want {
 			s.fail("G4", "booking %s is %s: %d were taken and %d given back, and %d are to be kept", booking.ID, booking.Status, taken, returned, want)
@@ -318,28 +316,40 @@ func count(is bool) int {
 	return 0
 }
 
-// checkRefunds: no more is given back than was taken, by our rows and by the ledger, and they agree.
+// returned is what went back to the customer by the ledger: by requests of ours, and at the dashboard.
+func (b books) returned(booking bookingRow) (ours, byHand int64) {
+	for _, c := range b.charged(booking) {
+		for _, f := range b.ledger.Refunds {
+			switch {
+			case f.Charge != c.ID || f.Status != "succeeded":
+			case f.IdempotencyKey == "":
+				byHand += f.Amount
+			default:
+				ours += f.Amount
+			}
+		}
+	}
+	return ours, byHand
+}
+
+// checkRefunds: no more is given back than was taken, by our rows and by the ledger, and they agree on what we gave.
 func (s *schedule) checkRefunds(b books) {
 	for _, booking := range b.bookings {
-		var ours, ledger, taken int64
+		var rows, taken int64
 		for _, f := range b.refunds {
-			if f.Booking == booking.ID && f.Status == "succeeded" {
-				ours += f.Amount
+			if f.Booking == booking.ID && f.Status == "succeeded" && f.Reason != "dashboard" {
+				rows += f.Amount
 			}
 		}
 		for _, c := range b.charged(booking) {
 			taken += c.AmountCaptured
-			for _, f := range b.ledger.Refunds {
-				if f.Charge == c.ID && f.Status == "succeeded" {
-					ledger += f.Amount
-				}
-			}
 		}
-		if ledger > taken || ours > booking.Amount {
-			s.fail("G3", "booking %s: %d of %d were given back; our rows say %d of %d", booking.ID, ledger, taken, ours, booking.Amount)
+		ours, byHand := b.returned(booking)
+		if ours+byHand > taken || rows > booking.Amount {
+			s.fail("G3", "booking %s: %d of %d were given back; our rows say %d of %d", booking.ID, ours+byHand, taken, rows, booking.Amount)
 		}
-		if ledger != units(ours, booking.Currency) {
-			s.fail("G4", "booking %s: our rows say that %d were given back, the ledger %d", booking.ID, ours, ledger)
+		if ours != units(rows, booking.Currency) {
+			s.fail("G4", "booking %s: our rows say that we gave %d back, the ledger %d", booking.ID, rows, ours)
 		}
 	}
 }
@@ -362,9 +372,19 @@ func (s *schedule) checkSends(b books) {
 	}
 	uses := map[string]use{}
 	confirms := map[uuid.UUID]map[string]bool{}
+	unseen := map[string]bool{} // intents that got another card and were not read since
 	for _, e := range b.journal {
 		if e.Method != http.MethodPost {
+			if e.Operation == "payment_intents.retrieve" && e.Status == http.StatusOK {
+				delete(unseen, e.Object)
+			}
 			continue
+		}
+		switch _, again := uses[e.IdempotencyKey]; {
+		case e.Operation == "payment_intents.update" && e.Executed:
+			unseen[e.Object] = true
+		case e.Operation == "payment_intents.confirm" && unseen[e.Object] && !again:
+			s.fail("G3", "another card was confirmed under %s before the intent was seen to hold it", e.IdempotencyKey)
 		}
 		key := e.IdempotencyKey
 		call, known := recorded[key]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -77,6 +78,43 @@ func (s *schedule) checkTale(booking bookingRow, events []effectRow) {
 			slices.Index(types, "confirmed") < slices.Index(types, "cancelled")
 		if told[end] > 0 && !allowed {
 			s.fail("G6", "booking %s is %s, and its events are %v", booking.ID, booking.Status, types)
+		}
+	}
+}
+
+// checkTold: no more declines and challenges are told of than there were at the provider (G6). An update that was refused is a
+// decline, too.
+func (s *schedule) checkTold(b books) {
+	happened := map[string]int{} // by what and intent
+	after := ""
+	for more := true; more; {
+		page, again, err := s.site.gateway.Events(s.ctx, []string{"payment_intent.payment_failed", "payment_intent.requires_action"},
+			s.site.sim.Now().Add(-365*24*time.Hour), s.site.sim.Now().Add(time.Hour), after)
+		if err != nil {
+			s.broken(fmt.Errorf("list the provider's events: %w", err))
+		}
+		for _, e := range page {
+			happened[e.Type+" "+e.IntentID]++
+			after = e.ID
+		}
+		more = again
+	}
+	for _, e := range b.journal {
+		if e.Operation == "payment_intents.update" && e.Status/100 == 4 && !e.Replayed {
+			happened["payment_intent.payment_failed "+e.Object]++
+		}
+	}
+	for _, booking := range b.bookings {
+		told := map[string]int{}
+		for _, e := range b.effects {
+			if e.Booking == booking.ID {
+				told[e.EventType]++
+			}
+		}
+		for _, c := range []struct{ event, what string }{{"payment_declined", "payment_failed"}, {"action_required", "requires_action"}} {
+			if n := happened["payment_intent."+c.what+" "+booking.Intent]; told[c.event] > n {
+				s.fail("G6", "booking %s: %s was told %d times, and happened %d times", booking.ID, c.event, told[c.event], n)
+			}
 		}
 	}
 }

@@ -80,6 +80,7 @@ func (s *schedule) round() {
 			s.happen(b, stripesim.Action{Action: "settle_refund"})
 		}
 	}
+	s.closeDisputes()
 	for _, w := range s.process().Works() {
 		s.exhaust(w)
 	}
