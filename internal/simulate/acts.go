@@ -41,7 +41,9 @@ func acts() []act {
 
 		// Reconcilers.
 		{"a reconciler does a piece of its work", 12, (*schedule).reconcile},
-		{"doubts are due, and one is resolved", 8, (*schedule).resolveDue},
+		{"doubts are due, and one is resolved", 8, due("doubts", `UPDATE outbox SET due_at = clock_timestamp() WHERE status = 'in_doubt'`)},
+		{"intents are due to be watched, and one is", 4, due("watches", `UPDATE payments SET watch_at = clock_timestamp() WHERE watch_at IS NOT NULL`)},
+		{"receipts are due, and one is heeded", 3, due("events", `UPDATE provider_events SET due_at = clock_timestamp() WHERE status = 'pending'`)},
 
 		// Time.
 		{"a moment passes", 3, passes(2 * time.Second)},

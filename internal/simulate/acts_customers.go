@@ -89,8 +89,17 @@ func show(v payments.View, done bool) (int, []byte, error) {
 	return status, fmt.Appendf(nil, `{"id":%q,"status":%q,"payment":%q}`, v.Booking.ID, v.Booking.Status, v.Payment.Status), nil
 }
 
+// changeCard brings another card, as a rule for a booking whose card was declined: for others it is refused.
 func (s *schedule) changeCard() {
-	if b, ok := s.some(); ok {
+	b, ok := s.some()
+	if s.chance.percent(80) {
+		for _, other := range s.bookings {
+			if other.Paid == "declined" {
+				b, ok = other, true
+			}
+		}
+	}
+	if ok {
 		card := s.card()
 		s.askAbout(b, "another card for "+b.ID.String()+", "+card, func(ctx context.Context, a payments.Ask, other bool) (bookings.Response, error) {
 			if other {

@@ -75,11 +75,14 @@ func (s *schedule) reconcileOne(w payments.Work) {
 	})
 }
 
-func (s *schedule) resolveDue() {
-	s.exec(`UPDATE outbox SET due_at = clock_timestamp() WHERE status = 'in_doubt'`)
-	for _, w := range s.process().Works() {
-		if w.Name == "doubts" {
-			s.reconcileOne(w)
+// due makes an act of a piece of a kind of work whose time has come.
+func due(work, sql string) func(*schedule) {
+	return func(s *schedule) {
+		s.exec(sql)
+		for _, w := range s.process().Works() {
+			if w.Name == work {
+				s.reconcileOne(w)
+			}
 		}
 	}
 }

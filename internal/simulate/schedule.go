@@ -108,6 +108,7 @@ type booking struct {
 	Client  uuid.UUID
 	Status  string
 	Payment uuid.UUID
+	Paid    string // the payment's status
 	Intent  string
 }
 
@@ -273,7 +274,7 @@ func (s *schedule) step(i int) {
 // look reads which bookings there are.
 func (s *schedule) look() {
 	s.bookings = rows[booking](s, `
-		SELECT b.id, b.client_id AS client, b.status, p.id AS payment, coalesce(p.provider_intent_id, '') AS intent
+		SELECT b.id, b.client_id AS client, b.status, p.id AS payment, p.status AS paid, coalesce(p.provider_intent_id, '') AS intent
 		  FROM bookings b JOIN payments p ON p.booking_id = b.id ORDER BY b.created_at`)
 	for n, b := range s.bookings {
 		s.owns(b, n+1)
