@@ -112,7 +112,7 @@ func (s *schedule) exhaust(w payments.Work) {
 			if err != nil {
 				s.outcome(a, err)
 			}
-			if !worked {
+			if err != nil || !worked {
 				return
 			}
 		}
