@@ -46,18 +46,26 @@ func checkAmount(amount int64, currency string) *apiError {
 	case amount < minAmount(currency):
 		return invalid("amount_too_small", "amount", "The amount must be at least %d in %s.", minAmount(currency), currency)
 	}
-	// Three decimals in the books, two on the cards: the last digit must be 0. Two decimals in the books, none in use: both.
-	switch currency {
-	case "bhd", "jod", "kwd", "omr", "tnd":
-		if amount%10 != 0 {
-			return invalid("", "amount", "The last digit of an amount in %s must be 0.", currency)
-		}
-	case "isk", "ugx":
-		if amount%100 != 0 {
-			return invalid("", "amount", "The last two digits of an amount in %s must be 00.", currency)
-		}
+	switch {
+	case step(currency) == 10 && amount%10 != 0:
+		return invalid("", "amount", "The last digit of an amount in %s must be 0.", currency)
+	case step(currency) == 100 && amount%100 != 0:
+		return invalid("", "amount", "The last two digits of an amount in %s must be 00.", currency)
 	}
 	return nil
+}
+
+// step is the least amount that exists outside the books. Three decimals there, two on the cards: the last digit is 0. Two decimals
+// there, none in use: both are.
+func step(currency string) int64 {
+	switch currency {
+	case "bhd", "jod", "kwd", "omr", "tnd":
+		return 10
+	case "isk", "ugx":
+		return 100
+	default:
+		return 1
+	}
 }
 
 func validCurrency(currency string) bool {

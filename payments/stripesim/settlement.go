@@ -98,9 +98,10 @@ func (s Settlement) settled(amount int64, currency string) (settled int64, in st
 	return int64(math.Round(float64(amount) * rate * math.Pow10(decimals(s.Currency)-decimals(currency)))), s.Currency, rate
 }
 
-// fee of a charge that is worth so much in the balance.
-func (s Settlement) fee(settled int64) int64 {
-	return int64(math.Round(float64(settled)*float64(s.FeeBPS)/10_000)) + s.FeeFixed
+// fee of a charge that is worth so much in the balance, in whole steps of what its currency can be paid in.
+func (s Settlement) fee(settled int64, currency string) int64 {
+	fee := int64(math.Round(float64(settled)*float64(s.FeeBPS)/10_000)) + s.FeeFixed
+	return fee - fee%step(currency)
 }
 
 // available is when the money of a charge made at a moment can be paid out.

@@ -81,7 +81,7 @@ func (w *world) earn(ch *charge) {
 func (w *world) bookCharge(ch *charge) {
 	amount, currency, rate := w.settlement.settled(ch.amountCaptured, ch.currency)
 	b := transaction{
-		kind: "charge", category: categoryCharge, amount: amount, fee: w.settlement.fee(amount), currency: currency, rate: rate, source: ch,
+		kind: "charge", category: categoryCharge, amount: amount, fee: w.settlement.fee(amount, currency), currency: currency, rate: rate, source: ch,
 	}
 	if ch.method.later != "bypassPending" {
 		b.available = w.settlement.available(w.now()).Unix()

@@ -185,3 +185,14 @@ func TestSettlementIsRefused(t *testing.T) {
 	require.Equal(t, http.StatusOK, b.control(t, http.MethodGet, "/_sim/settlement", nil, &now))
 	require.Equal(t, stripesim.DefaultSettlement(), now)
 }
+
+// A fee is of what its currency can be paid in, as the charge is: an Icelandic one ends in 00.
+func TestFeesAreInWholeSteps(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	created := b.post(t, "/v1/payment_intents", "isk", "amount=400000&currency=isk&payment_method_types[]=card&payment_method=pm_card_visa")
+	require.Equal(t, http.StatusOK, b.confirm(t, created.id(), "k").status)
+	moved := b.Ledger().BalanceTransactions
+	require.Len(t, moved, 1)
+	require.Equal(t, []any{"isk", int64(400_000), int64(6000)}, []any{moved[0].Currency, moved[0].Amount, moved[0].Fee})
+}
