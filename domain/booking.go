@@ -75,11 +75,19 @@ type Booking struct {
 	CustomerEmail string
 	Metadata      map[string]string
 	Status        BookingStatus
-	EndingReason  EndingReason // empty unless ending or ended
-	HoldExpiresAt time.Time    // the earliest release
-	EventSeq      int64        // of its newest event
+	EndingReason  EndingReason  // empty unless ending or ended
+	HoldExpiresAt time.Time     // the earliest release
+	EventSeq      int64         // of its newest event
+	RefundPolicy  RefundPolicy  // the resource's when it was accepted
+	Cancellation  *Cancellation // nil: the customer has not asked for it
 	CreatedAt     time.Time
 	EndedAt       *time.Time
+}
+
+// Cancellation is a customer's wish to cancel, as of the moment at which it was first uttered.
+type Cancellation struct {
+	RequestedAt time.Time
+	Refund      Money // what goes back of the total, if it was or is paid
 }
 
 // Resource is something that can be booked.
@@ -91,4 +99,5 @@ type Resource struct {
 	UnitMinutes int
 	Price       Money // for one place and one unit
 	Hold        time.Duration
+	Refunds     RefundPolicy // of cancelled bookings
 }

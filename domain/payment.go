@@ -34,6 +34,15 @@ func (s PaymentStatus) Closed() bool {
 	return slices.Contains([]PaymentStatus{PaymentSucceeded, PaymentCanceled, PaymentRefused}, s)
 }
 
+// RefundReason is why money goes back.
+type RefundReason string
+
+// The reasons.
+const (
+	RefundLateSuccess  RefundReason = "late_success" // it was taken although the booking had ended: all of it
+	RefundCancellation RefundReason = "cancellation" // the customer has cancelled: what the booking's policy says
+)
+
 // Operation is a kind of send to the provider.
 type Operation string
 

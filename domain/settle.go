@@ -47,7 +47,7 @@ type Move struct {
 	Cancel  EffectStatus // what becomes of the open cancel effect; empty: it stays
 	Release bool         // the slot becomes free
 	Fence   bool         // a cancel effect must prove that the intent can take no money
-	Refund  bool         // the money was taken for a booking that has ended: it must go back
+	Refund  RefundReason // why money that was taken must go back; empty: it need not
 }
 
 // Settle is the transition function behind the single door through which a payment and its booking move. A success and
@@ -88,9 +88,9 @@ func succeed(s State, m Move) Move {
 	m.Charge, m.Cancel = EffectDone, EffectDone
 	switch {
 	case s.Booking.Ended():
-		m.Refund = true
+		m.Refund = RefundLateSuccess
 	case s.Booking == BookingEnding && s.Reason == EndCancel:
-		m.Booking, m.Event, m.Release, m.Refund = BookingCancelled, EventCancelled, true, true
+		m.Booking, m.Event, m.Release, m.Refund = BookingCancelled, EventCancelled, true, RefundCancellation
 	default:
 		m.Booking, m.Reason, m.Event = BookingConfirmed, "", EventConfirmed
 	}
@@ -146,10 +146,16 @@ func TakesCard(s State) bool {
 	return s.Booking == BookingHeld && s.Payment == PaymentDeclined && s.HasIntent
 }
 
-// Cancel is what a customer's cancellation changes: it ends a held booking, and becomes the reason of one that is ending
-// already, so that money which the fence finds taken goes back. A booking that is over does not move; a confirmed one is
-// not for this function to cancel.
+// Cancel is what a customer's cancellation changes: a confirmed booking, which is paid, is over at once; a held one begins to
+// end; and of one that is ending already it becomes the reason, so that money which the fence finds taken goes back. A booking
+// that is over does not move.
 func Cancel(s State) Move {
+	if s.Booking == BookingConfirmed && s.Payment == PaymentSucceeded {
+		return Move{
+			Changed: true, Booking: BookingCancelled, Reason: EndCancel, Payment: s.Payment, Event: EventCancelled,
+			Release: true, Refund: RefundCancellation,
+		}
+	}
 	if s.Booking == BookingEnding && s.Reason != EndCancel && s.Payment != PaymentSucceeded {
 		return Move{Changed: true, Booking: s.Booking, Reason: EndCancel, Payment: s.Payment}
 	}

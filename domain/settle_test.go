@@ -40,7 +40,7 @@ var (
 	legalBooking = map[domain.BookingStatus][]domain.BookingStatus{
 		domain.BookingHeld:      {domain.BookingConfirmed, domain.BookingEnding, domain.BookingExpired, domain.BookingCancelled, domain.BookingFailed},
 		domain.BookingEnding:    {domain.BookingConfirmed, domain.BookingExpired, domain.BookingCancelled, domain.BookingFailed},
-		domain.BookingConfirmed: {},
+		domain.BookingConfirmed: {domain.BookingCancelled}, // by the customer alone, see TestCancelAndTakesCard_WholeMatrix
 		domain.BookingExpired:   {},
 		domain.BookingCancelled: {},
 		domain.BookingFailed:    {},
@@ -83,8 +83,9 @@ func check(t *testing.T, name string, s domain.State, fact domain.Fact, version 
 		require.Equal(t, s.Booking, m.Booking, name)
 		require.Equal(t, s.Payment, m.Payment, name)
 		require.Empty(t, m.Event, name)
-		require.False(t, m.Release || m.Fence || m.Refund, name)
+		require.False(t, m.Release || m.Fence || m.Refund != "", name)
 	}
+	require.False(t, m.Changed && s.Booking == domain.BookingConfirmed && m.Booking != s.Booking, "nothing that is seen ends what is paid: %s", name)
 	// G4: a slot with an intent is released only by a final proof.
 	if m.Release && s.HasIntent {
 		require.Contains(t, []domain.Fact{domain.FactCanceled, domain.FactSucceeded}, fact, "G4: %s", name)
@@ -92,7 +93,10 @@ func check(t *testing.T, name string, s domain.State, fact domain.Fact, version 
 	require.Equal(t, m.Release, m.Changed && m.Booking.Ended() && !s.Booking.Ended(), "the slot is free exactly when the booking is over: %s", name)
 	// G3: whoever is confirmed has paid; whoever has paid and is over gets the money back.
 	require.False(t, m.Changed && m.Booking == domain.BookingConfirmed && m.Payment != domain.PaymentSucceeded, name)
-	require.Equal(t, m.Refund, m.Changed && m.Payment == domain.PaymentSucceeded && m.Booking.Ended(), name)
+	require.Equal(t, m.Refund != "", m.Changed && m.Payment == domain.PaymentSucceeded && m.Booking.Ended(), name)
+	if m.Refund != "" { // by policy only for whoever has asked before the end; what comes after it goes back in full
+		require.Equal(t, m.Refund == domain.RefundCancellation, s.Booking == domain.BookingEnding && s.Reason == domain.EndCancel, name)
+	}
 	// Older than the newest send: only what is final may count.
 	if version != s.Version && fact != domain.FactSucceeded && fact != domain.FactCanceled {
 		require.False(t, m.Changed, "an old observation settled something: %s", name)
@@ -130,7 +134,7 @@ func TestSettle_Examples(t *testing.T) {
 		}},
 		"a success does not undo the customer's cancellation": {ending(domain.EndCancel), domain.FactSucceeded, domain.Move{
 			Changed: true, Booking: "cancelled", Reason: "cancel", Payment: "succeeded", Event: "cancelled", Charge: "done", Cancel: "done",
-			Release: true, Refund: true,
+			Release: true, Refund: "cancellation",
 		}},
 		"a decline leaves the booking held": {held, domain.FactDeclined, domain.Move{
 			Changed: true, Booking: "held", Payment: "declined", Event: "payment_declined", Charge: "done",
@@ -175,7 +179,7 @@ func TestEnd_WholeMatrix(t *testing.T) {
 	}
 }
 
-// A customer's cancellation over every state: it ends what is held as any end does, becomes the reason of what is ending
+// A customer's cancellation over every state: it ends what is paid, and then money goes back; ends what is held as any end does; becomes the reason of what is ending
 // unpaid, and moves nothing else. Another card is taken by a held booking whose card was declined, and by no other.
 func TestCancelAndTakesCard_WholeMatrix(t *testing.T) {
 	t.Parallel()
@@ -183,12 +187,17 @@ func TestCancelAndTakesCard_WholeMatrix(t *testing.T) {
 		m := domain.Cancel(s)
 		name := fmt.Sprintf("%+v -> %+v", s, m)
 		switch {
+		case s.Booking == domain.BookingConfirmed && s.Payment == domain.PaymentSucceeded:
+			require.Equal(t, domain.Move{
+				Changed: true, Booking: "cancelled", Reason: "cancel", Payment: "succeeded", Event: "cancelled", Release: true, Refund: "cancellation",
+			}, m, name)
+			require.Contains(t, legalBooking[s.Booking], m.Booking)
 		case s.Booking == domain.BookingEnding && s.Reason != domain.EndCancel && s.Payment != domain.PaymentSucceeded:
 			require.Equal(t, domain.Move{Changed: true, Booking: s.Booking, Reason: domain.EndCancel, Payment: s.Payment}, m, name)
 		case s.Booking == domain.BookingHeld:
 			require.Equal(t, domain.End(s, domain.EndCancel), m, name)
 		default:
-			require.False(t, m.Changed || m.Release || m.Fence || m.Refund, name)
+			require.False(t, m.Changed || m.Release || m.Fence || m.Refund != "", name)
 			require.Equal(t, []any{s.Booking, s.Reason, s.Payment}, []any{m.Booking, m.Reason, m.Payment}, name)
 		}
 		require.Equal(t, s.Booking == domain.BookingHeld && s.Payment == domain.PaymentDeclined && s.HasIntent, domain.TakesCard(s), name)

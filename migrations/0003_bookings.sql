@@ -12,8 +12,10 @@ CREATE TABLE resources (
     price         bigint      NOT NULL, -- for one place and one unit, in minor units
     currency      text        NOT NULL,
     hold          interval    NOT NULL, -- how long a slot waits for its money
-    refund_policy jsonb       NOT NULL DEFAULT '{}',
+    -- What a cancellation gives back: steps, the earliest first. No step: nothing. The default gives everything until the start.
+    refund_policy jsonb       NOT NULL DEFAULT '[{"hours_before": 0, "percent": 100}]',
     created_at    timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT resources_refund_policy_check CHECK (jsonb_typeof(refund_policy) = 'array'),
     CONSTRAINT resources_name_check CHECK (char_length(name) BETWEEN 1 AND 200),
     CONSTRAINT resources_places_check CHECK (places BETWEEN 1 AND 1000),
     CONSTRAINT resources_unit_minutes_check CHECK (unit_minutes BETWEEN 1 AND 44640),
@@ -89,6 +91,9 @@ CREATE TABLE bookings (
     metadata        jsonb       NOT NULL DEFAULT '{}',
     status          text        NOT NULL,
     ending_reason   text,                 -- why it is ending, or ended
+    refund_policy   jsonb       NOT NULL DEFAULT '[{"hours_before": 0, "percent": 100}]', -- the resource's when it was accepted: what the customer was shown
+    cancel_requested_at timestamptz,      -- when the customer asked first
+    cancel_refund   bigint,               -- what the policy gave back at that moment, in minor units
     hold_expires_at timestamptz NOT NULL,
     version         bigint      NOT NULL DEFAULT 1,
     event_seq       bigint      NOT NULL DEFAULT 0, -- of the newest event, taken under this row's lock
@@ -106,6 +111,7 @@ CREATE TABLE bookings (
         CASE WHEN status IN ('held', 'confirmed') THEN ending_reason IS NULL
              ELSE ending_reason IN ('expire', 'cancel', 'refuse', 'doubt') END
     ),
+    CONSTRAINT bookings_cancel_check CHECK ((cancel_requested_at IS NULL) = (cancel_refund IS NULL) AND cancel_refund BETWEEN 0 AND amount),
     CONSTRAINT bookings_ended_at_check CHECK ((ended_at IS NOT NULL) = (status IN ('expired', 'cancelled', 'failed')))
 );
 -- Holds that have ended are swept by this, not scheduled one by one.

@@ -81,7 +81,7 @@ DECLARE
     v_minutes  numeric := extract(epoch FROM p_end - p_start) / 60;
     v_hold_end timestamptz;
 BEGIN
-    SELECT r.id, r.places, r.unit_minutes, r.price, r.currency, r.hold, l.step, l.maximum, l.minimum
+    SELECT r.id, r.places, r.unit_minutes, r.price, r.currency, r.hold, r.refund_policy, l.step, l.maximum, l.minimum
       INTO v_res FROM resources r LEFT JOIN charge_limits l ON l.currency = r.currency WHERE r.id = p_resource;
     v_amount := v_res.price * p_quantity * v_minutes / v_res.unit_minutes;
     v_hold_end := date_trunc('microseconds', v_now + v_res.hold);
@@ -159,9 +159,9 @@ BEGIN
             'Not enough places are free for the whole time. Choose another time and book with a new key.');
     ELSE
         INSERT INTO bookings (id, client_id, resource_id, during, quantity, amount, currency, customer_name, customer_email,
-                              metadata, status, hold_expires_at, event_seq, created_at, updated_at)
+                              metadata, status, refund_policy, hold_expires_at, event_seq, created_at, updated_at)
         VALUES (p_booking, p_client, p_resource, v_during, p_quantity, v_amount, v_res.currency, p_customer_name,
-                p_customer_email, p_metadata, 'held', v_hold_end, 1, v_now, v_now);
+                p_customer_email, p_metadata, 'held', v_res.refund_policy, v_hold_end, 1, v_now, v_now);
         INSERT INTO payments (id, booking_id, amount, currency, payment_method, created_at, updated_at)
         VALUES (p_payment, p_booking, v_amount, v_res.currency, p_payment_method, v_now, v_now);
         -- The held event has no job of its own: the booking's first publish job drains it. A job row is a third of

@@ -35,6 +35,8 @@ CREATE INDEX refunds_payment_id_idx ON refunds (payment_id);
 CREATE INDEX refunds_watch_at_idx ON refunds (watch_at) WHERE watch_at IS NOT NULL;
 -- G3: a success that comes after the end is given back once.
 CREATE UNIQUE INDEX refunds_payment_id_late_success_key ON refunds (payment_id) WHERE reason = 'late_success';
+-- And a booking is cancelled once.
+CREATE UNIQUE INDEX refunds_payment_id_cancellation_key ON refunds (payment_id) WHERE reason = 'cancellation';
 
 -- Each refund has its own ordinals.
 ALTER TABLE provider_calls

@@ -62,7 +62,7 @@ func (p *Payments) turn(
 		return decision{}, err // above all: nothing is sent after a failed commit of the send's record
 	}
 	p.woken(made.move)
-	if made.move.Refund {
+	if made.move.Refund == domain.RefundLateSuccess {
 		p.logger.ErrorContext(ctx, alarmLateSuccess, "booking_id", id)
 	}
 	return made, nil

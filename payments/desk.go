@@ -43,7 +43,8 @@ type Show func(v View, done bool) (status int, body []byte, err error)
 // decided is what an ask has led to, in the transaction.
 type decided struct {
 	done bool
-	wake domain.EffectKind // what its commit has left to do
+	move domain.Move       // whose effects its commit has left to do
+	wake domain.EffectKind // another of them
 }
 
 // once decides an ask once for its key (bookings.Service.Once), under the booking's lock.
@@ -60,7 +61,7 @@ func (k *Desk) once(
 		if _, err := bookings.Get(ctx, tx, a.Client, a.Booking); err != nil { // another client's does not exist
 			return answer, err
 		}
-		d, err := lock(ctx, tx, a.Booking, domain.EffectID{})
+		d, err := lockMoney(ctx, tx, a.Booking, domain.EffectID{})
 		if err != nil {
 			return answer, err
 		}
@@ -74,8 +75,11 @@ func (k *Desk) once(
 		answer.Status, answer.Body, err = show(v, made.done)
 		return answer, err
 	})
-	if err == nil && made.wake != "" {
-		k.engine.waker.Wake(made.wake)
+	if err == nil {
+		k.engine.woken(made.move)
+		if made.wake != "" {
+			k.engine.waker.Wake(made.wake)
+		}
 	}
 	return answer, err
 }

@@ -50,8 +50,10 @@ func TestIncident01_TheCommitOfAnAsk(t *testing.T) {
 						require.NoError(t, err)
 						return made
 					}
-					made, err := desk.Cancel(b.ctx, payments.Ask{Client: b.client, Booking: id, Key: "key"},
-						func(v payments.View, _ bool) (int, []byte, error) { return 202, []byte(v.Booking.Status), nil })
+					made, err := desk.Cancel(b.ctx, payments.Ask{Client: b.client, Booking: id, Key: "key"}, nil,
+						func(v payments.View, _ payments.Cancellation) (int, []byte, error) {
+							return 202, []byte(v.Booking.Status), nil
+						})
 					require.NoError(t, err)
 					return made
 				}

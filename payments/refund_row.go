@@ -16,10 +16,10 @@ import (
 
 // Why money goes back.
 const (
-	reasonLateSuccess  = "late_success" // it was taken although its booking has ended: all of it
-	reasonCancellation = "cancellation" // a confirmed booking was cancelled: what its policy says
-	reasonRequested    = "requested"    // a person has asked for it
-	reasonDashboard    = "dashboard"    // somebody has given it back at the provider; it is only written down
+	reasonLateSuccess  = string(domain.RefundLateSuccess)  // it was taken although its booking has ended: all of it
+	reasonCancellation = string(domain.RefundCancellation) // a booking was cancelled: what its policy says
+	reasonRequested    = "requested"                       // a person has asked for it
+	reasonDashboard    = "dashboard"                       // somebody has given it back at the provider; it is only written down
 )
 
 // Where a refund stands. A failed one has given nothing back: its amount is left again.
@@ -55,7 +55,9 @@ func (f refund) total() domain.Money { return domain.Money{Amount: f.Amount, Cur
 
 // owed tells whether the money is the customer's whatever becomes of this refund: then a failure is for a person to see to.
 // What a person has asked for, the same person can ask for again.
-func (f refund) owed() bool { return f.Reason == reasonLateSuccess || f.Reason == reasonCancellation }
+func (f refund) owed() bool { return owed(f.Reason) }
+
+func owed(reason string) bool { return reason == reasonLateSuccess || reason == reasonCancellation }
 
 // readRefunds queues the reading of all refunds of a booking's payment, oldest first.
 func readRefunds(b *pgx.Batch, id domain.BookingID, into *[]refund) {
@@ -126,7 +128,8 @@ type order struct {
 var errExceeds = errors.New("it would give back more than was taken")
 
 // beginRefund queues a refund and the effect that makes it, and says which. The batch fails if that would give back more than
-// was taken. The payment is locked, and settled as succeeded by the batch itself at the latest.
+// was taken, unless it is owed: then no settlement fails because somebody was quicker by hand, and no more is sent than is left
+// (beginKey). The payment is locked, and settled as succeeded by the batch itself at the latest.
 func beginRefund(b *pgx.Batch, d dossier, o order) (domain.RefundID, domain.EffectID) {
 	id, effect := domain.NewID[domain.RefundID](), outbox.Append(b, d.booking.ID, domain.EffectRefund)
 	postgres.ExecAnd(b, fmt.Sprintf("begin a refund (%s)", o.reason), func(tag pgconn.CommandTag) error {
@@ -139,7 +142,24 @@ func beginRefund(b *pgx.Batch, d dossier, o order) (domain.RefundID, domain.Effe
 		SELECT $1, payment_id, $2, coalesce(nullif($3, 0), captured), currency, $4, nullif($5, ''), nullif($6, ''), nullif($7, ''),
 		       clock_timestamp(), clock_timestamp()
 		  FROM payment_balances
-		 WHERE payment_id = $8 AND captured > 0 AND ($3 = 0 OR $3 <= refundable)`,
-		id, effect, o.amount, o.reason, o.category, string(o.by), o.words, d.payment.ID)
+		 WHERE payment_id = $8 AND captured > 0 AND ($9 OR $3 <= refundable)`,
+		id, effect, o.amount, o.reason, o.category, string(o.by), o.words, d.payment.ID, owed(o.reason))
 	return id, effect
+}
+
+// giveBack begins the refund that a move calls for, and returns what there is to tell of it; nil: none.
+func giveBack(b *pgx.Batch, d dossier, m domain.Move) *domain.RefundData {
+	o, back := order{reason: string(m.Refund)}, d.booking.Total // all of it, whatever sum that was
+	if m.Refund == domain.RefundCancellation && d.booking.Cancellation != nil {
+		back = d.booking.Cancellation.Refund
+		o.amount = back.Amount
+	}
+	if m.Refund == "" || back.Amount == 0 {
+		return nil
+	}
+	id, _ := beginRefund(b, d, o)
+	return &domain.RefundData{
+		RefundID: id, Amount: back, Reason: string(m.Refund),
+		Refunded: domain.Money{Amount: d.given(refundSucceeded), Currency: back.Currency},
+	}
 }

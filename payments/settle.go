@@ -56,9 +56,6 @@ func (p *Payments) apply(b *pgx.Batch, d dossier, m domain.Move, seen *Intent) e
 	if m.Fence {
 		outbox.Append(b, d.booking.ID, domain.EffectCancel)
 	}
-	if m.Refund {
-		beginRefund(b, d, order{reason: reasonLateSuccess})
-	}
 	return nil
 }
 
@@ -84,10 +81,11 @@ func (p *Payments) applyChange(b *pgx.Batch, d dossier, m domain.Move, seen *Int
 		       watch_at = clock_timestamp() + $7::interval, watches = 0
 		 WHERE id = $1 AND version = $2`,
 		d.payment.ID, d.payment.Version, m.Payment, failure, decline, received, p.watchAfter(d, m))
+	refund := giveBack(b, d, m)
 	if m.Event == "" && m.Booking == d.booking.Status && m.Reason == d.booking.EndingReason {
 		return nil
 	}
-	return tell(b, d, m, domain.EventData{DeclineCode: decline})
+	return tell(b, d, m, domain.EventData{DeclineCode: decline, Refund: refund})
 }
 
 // tell queues the move of a booking and the event that tells of it, if any. data is what the event tells beside the booking
@@ -112,7 +110,7 @@ func (p *Payments) woken(m domain.Move) {
 	if m.Fence {
 		p.waker.Wake(domain.EffectCancel)
 	}
-	if m.Refund {
+	if m.Refund != "" {
 		p.waker.Wake(domain.EffectRefund)
 	}
 }

@@ -117,6 +117,8 @@ func (p *Payments) watchAfter(d dossier, m domain.Move) *time.Duration {
 		return nil // the provider has never heard of it
 	case m.Payment == domain.PaymentRequiresAction, m.Payment == domain.PaymentDeclined, m.Payment == domain.PaymentProcessing:
 		after = p.config.Poll // the customer may act, or the provider is still deciding
+	case d.payment.Status == domain.PaymentSucceeded && create.Ordinal == 1:
+		return nil // a paid booking is cancelled: there is nothing more to see
 	case m.Booking.Ended():
 		after = firstWatch // a success may still appear, or an intent that a lost create has made
 	case m.Payment == domain.PaymentSucceeded && create.Ordinal > 1:

@@ -99,23 +99,32 @@ func TestResources(t *testing.T) {
 	run(t, db.URL, create, "HOLD=2s").into(t, &made)
 	require.Equal(t, resource{
 		ID: made.ID, Name: "Court 1", TimeZone: "Europe/Berlin", Places: 3, UnitMinutes: 60, Price: 2500, Currency: "EUR", HoldSeconds: 2,
+		Refunds: domain.DefaultRefundPolicy(),
 	}, made)
 	run(t, db.URL, append(create, "--hold", "20m"), "HOLD=2s").into(t, &made)
 	require.InDelta(t, 1200, made.HoldSeconds, 0, "the flag counts more than the environment")
 	run(t, db.URL, create).into(t, &made)
 	require.InDelta(t, 900, made.HoldSeconds, 0, "15 minutes by default")
+	run(t, db.URL, append(create, words("--refund 48h=100 --refund 24h=50")...)).into(t, &made)
+	require.Equal(t, domain.RefundPolicy{{HoursBefore: 48, Percent: 100}, {HoursBefore: 24, Percent: 50}}, made.Refunds)
+	run(t, db.URL, append(create, words("--refund none")...)).into(t, &made)
+	require.Equal(t, domain.RefundPolicy{}, made.Refunds)
 	var list struct {
 		Resources []resource `json:"resources"`
 	}
 	run(t, db.URL, words("resource list --json")).into(t, &list)
-	require.Len(t, list.Resources, 3)
+	require.Len(t, list.Resources, 5)
+	require.Equal(t, made, list.Resources[4])
 	table := run(t, db.URL, words("resource list")).out
+	require.Contains(t, table, "48h=100 24h=50")
+	require.Contains(t, table, "none")
 	require.Contains(t, table, "Court 1")
 	require.Contains(t, table, "2500 EUR")
 
 	for _, wrong := range []string{
 		"--places 0", "--time-zone Europe/Bern", "--currency euro", "--currency xxz", "--price 0", "--hold 20h", "--unit-minutes 0",
 		"--price -1", "--price 19.999", "--price 1000000000000000", "--price 100000000", "--currency iqd", "--currency isk --price 1000000",
+		"--refund 48h", "--refund 48=100", "--refund 2d=100", "--refund 48h=101", "--refund 48h=all", "--refund -1h=100", "--refund 24h=50 --refund 48h=100", "--refund none --refund 48h=1",
 	} {
 		r := run(t, db.URL, append(create, words(wrong)...))
 		require.Equal(t, cli.ExitUsage, r.code, wrong)
@@ -125,7 +134,7 @@ func TestResources(t *testing.T) {
 	require.Contains(t, run(t, db.URL, append(create, "--currency=xxz")).err, `"XXZ" is no currency of ISO 4217`)
 	_, err := db.Pool.Exec(t.Context(), `
 		INSERT INTO resources (id, name, time_zone, places, unit_minutes, price, currency, hold)
-		SELECT gen_random_uuid(), 'many', 'UTC', 1, 60, 100, 'EUR', '15 min' FROM generate_series(1, 1997)`)
+		SELECT gen_random_uuid(), 'many', 'UTC', 1, 60, 100, 'EUR', '15 min' FROM generate_series(1, 1995)`)
 	require.NoError(t, err)
 	run(t, db.URL, words("resource list --json")).into(t, &list)
 	require.Len(t, list.Resources, 2000, "two pages, and no third")

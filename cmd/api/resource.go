@@ -29,34 +29,40 @@ type resourceCreateCommand struct {
 	Price       int64         `required:"" placeholder:"N" help:"For one place and one unit, in minor units: 2500 is 25.00 EUR, but 2500 JPY."`
 	Currency    string        `required:"" placeholder:"CODE" help:"ISO 4217, such as eur."`
 	Hold        time.Duration `default:"15m" setting:"HOLD" help:"How long a slot waits for its money (default ${default})."`
+	Refund      []string      `placeholder:"Nh=PERCENT" help:"What goes back to a customer who cancels N hours before the start or earlier; once for each step, the earliest first: --refund 48h=100 --refund 24h=50. After the last step nothing goes back; none: nothing ever does. Without it everything does until the start."`
 	JSON        bool          `name:"json" help:"Print JSON, for scripts."`
 }
 
 type resource struct {
-	ID          domain.ResourceID `json:"id"`
-	Name        string            `json:"name"`
-	TimeZone    string            `json:"time_zone"`
-	Places      int               `json:"places"`
-	UnitMinutes int               `json:"unit_minutes"`
-	Price       int64             `json:"price"`
-	Currency    string            `json:"currency"`
-	HoldSeconds float64           `json:"hold_seconds"`
+	ID          domain.ResourceID   `json:"id"`
+	Name        string              `json:"name"`
+	TimeZone    string              `json:"time_zone"`
+	Places      int                 `json:"places"`
+	UnitMinutes int                 `json:"unit_minutes"`
+	Price       int64               `json:"price"`
+	Currency    string              `json:"currency"`
+	HoldSeconds float64             `json:"hold_seconds"`
+	Refunds     domain.RefundPolicy `json:"refund_policy"`
 }
 
 func show(r domain.Resource) resource {
 	return resource{
 		ID: r.ID, Name: r.Name, TimeZone: r.TimeZone, Places: r.Places, UnitMinutes: r.UnitMinutes,
-		Price: r.Price.Amount, Currency: r.Price.Currency, HoldSeconds: r.Hold.Seconds(),
+		Price: r.Price.Amount, Currency: r.Price.Currency, HoldSeconds: r.Hold.Seconds(), Refunds: r.Refunds,
 	}
 }
 
 // Run makes the resource.
 func (c *resourceCreateCommand) Run(ctx context.Context, io cli.IO) error {
+	policy, err := refundPolicy(c.Refund)
+	if err != nil {
+		return err
+	}
 	var made domain.Resource
-	err := once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
+	err = once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
 		made, err = bookings.New(pool, nil, bookings.Config{}).CreateResource(ctx, domain.Resource{
 			Name: c.Name, TimeZone: c.TimeZone, Places: c.Places, UnitMinutes: c.UnitMinutes,
-			Price: domain.Money{Amount: c.Price, Currency: strings.ToUpper(c.Currency)}, Hold: c.Hold,
+			Price: domain.Money{Amount: c.Price, Currency: strings.ToUpper(c.Currency)}, Hold: c.Hold, Refunds: policy,
 		})
 		return err
 	})
@@ -68,6 +74,25 @@ func (c *resourceCreateCommand) Run(ctx context.Context, io cli.IO) error {
 	}
 	_, err = fmt.Fprintf(io.Out, "made resource %s\n", made.ID)
 	return err
+}
+
+// refundPolicy reads the steps of a policy as they are set; without any it is nil, the default.
+func refundPolicy(steps []string) (domain.RefundPolicy, error) {
+	if len(steps) == 1 && steps[0] == "none" {
+		return domain.RefundPolicy{}, nil
+	}
+	var p domain.RefundPolicy
+	for _, step := range steps {
+		before, percent, _ := strings.Cut(step, "=")
+		hours, isHours := strings.CutSuffix(before, "h")
+		h, err := strconv.Atoi(hours)
+		n, err2 := strconv.Atoi(percent)
+		if !isHours || err != nil || err2 != nil {
+			return nil, &domain.ValidationError{Field: "refund", Reason: fmt.Sprintf("want a step such as 48h=100, or none alone, not %q", step)}
+		}
+		p = append(p, domain.RefundStep{HoursBefore: h, Percent: n})
+	}
+	return p, nil
 }
 
 type resourceListCommand struct {
@@ -101,10 +126,10 @@ func (c *resourceListCommand) Run(ctx context.Context, io cli.IO) error {
 	rows := make([][]string, 0, len(found))
 	for _, r := range found {
 		rows = append(rows, []string{
-			r.ID.String(), r.Name, r.TimeZone, strconv.Itoa(r.Places), strconv.Itoa(r.UnitMinutes) + " min", r.Price.String(), r.Hold.String(),
+			r.ID.String(), r.Name, r.TimeZone, strconv.Itoa(r.Places), strconv.Itoa(r.UnitMinutes) + " min", r.Price.String(), r.Hold.String(), r.Refunds.String(),
 		})
 	}
-	return cli.PrintTable(io.Out, []string{"ID", "NAME", "ZONE", "PLACES", "UNIT", "PRICE (MINOR UNITS)", "HOLD"}, rows)
+	return cli.PrintTable(io.Out, []string{"ID", "NAME", "ZONE", "PLACES", "UNIT", "PRICE (MINOR UNITS)", "HOLD", "REFUNDS"}, rows)
 }
 
 func everyResource(ctx context.Context, service *bookings.Service) ([]domain.Resource, error) {

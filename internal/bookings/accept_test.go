@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"testing"
 	"time"
 
@@ -298,4 +299,34 @@ func TestIncident22_SmallPool(t *testing.T) {
 	})
 	require.NoError(t, errors.Join(errs...))
 	require.Equal(t, each(64, 0), b.rows())
+}
+
+// A booking keeps the refund policy that its customer was shown, whatever the resource's becomes; a resource for which nobody has
+// said anything gives everything back until the start.
+func TestAccept_FreezesTheRefundPolicy(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.resource(1)
+	read := func(answer bookings.Response) domain.RefundPolicy {
+		id, err := domain.ParseID[domain.BookingID](path.Base(answer.Location))
+		require.NoError(t, err)
+		booking, err := bookings.Get(b.ctx, b.db.Pool, b.client, id)
+		require.NoError(t, err)
+		require.Nil(t, booking.Cancellation)
+		return booking.RefundPolicy
+	}
+	first, err := b.service.Accept(b.ctx, b.client, "first", request(r, 0))
+	require.NoError(t, err)
+	b.exec(`UPDATE resources SET refund_policy = '[{"hours_before": 48, "percent": 50}]'`)
+	require.Equal(t, domain.DefaultRefundPolicy(), read(first))
+	second, err := b.service.Accept(b.ctx, b.client, "second", request(r, 10))
+	require.NoError(t, err)
+	require.Equal(t, domain.RefundPolicy{{HoursBefore: 48, Percent: 50}}, read(second))
+	_, err = b.service.CreateResource(b.ctx, domain.Resource{
+		Name: "Room", TimeZone: "UTC", Places: 1, UnitMinutes: 60, Price: domain.Money{Amount: 1250, Currency: "EUR"}, Hold: time.Minute,
+		Refunds: domain.RefundPolicy{{HoursBefore: 24, Percent: 50}, {HoursBefore: 48, Percent: 100}},
+	})
+	var invalid *domain.ValidationError
+	require.ErrorAs(t, err, &invalid)
+	require.Equal(t, "refund_policy", invalid.Field)
 }

@@ -36,6 +36,14 @@ func limitsOf(ctx context.Context, q postgres.Querier, currency string) (limits,
 	return l, nil
 }
 
+// ReadStep queues the reading of the least that a currency counts, in minor units: what is charged or goes back is a multiple of
+// it. It fills in step.
+func ReadStep(b *pgx.Batch, currency string, step *int64) {
+	type row struct{ Step int64 }
+	postgres.One(b, "read the step of a currency", func(r row) { *step = r.Step },
+		`SELECT coalesce((SELECT step FROM charge_currencies WHERE currency = $1), 1) AS step`, currency)
+}
+
 // someTotal tells whether any booking of the resource has a total that can be charged: some number of places for some
 // number of units, as many as a booking may have.
 func (l limits) someTotal(r domain.Resource) bool {

@@ -19,24 +19,25 @@ import (
 )
 
 type resourceRow struct {
-	ID          uuid.UUID
-	Name        string
-	TimeZone    string
-	Places      int
-	UnitMinutes int
-	Price       int64
-	Currency    string
-	Hold        time.Duration
+	ID           uuid.UUID
+	Name         string
+	TimeZone     string
+	Places       int
+	UnitMinutes  int
+	Price        int64
+	Currency     string
+	Hold         time.Duration
+	RefundPolicy domain.RefundPolicy
 }
 
 func (r resourceRow) resource() domain.Resource {
 	return domain.Resource{
 		ID: domain.ResourceID{UUID: r.ID}, Name: r.Name, TimeZone: r.TimeZone, Places: r.Places, UnitMinutes: r.UnitMinutes,
-		Price: domain.Money{Amount: r.Price, Currency: r.Currency}, Hold: r.Hold,
+		Price: domain.Money{Amount: r.Price, Currency: r.Currency}, Hold: r.Hold, Refunds: r.RefundPolicy,
 	}
 }
 
-const resourceColumns = `id, name, time_zone, places, unit_minutes, price, currency, hold`
+const resourceColumns = `id, name, time_zone, places, unit_minutes, price, currency, hold, refund_policy`
 
 // Resources lists what can be booked, oldest first: at most limit of those that come after one of them, or, with the
 // zero id, from the beginning. An id that does not exist is domain.ErrNotFound. Resources are never deleted, so that no
@@ -93,8 +94,11 @@ const MaxDuration = 366 * 24 * time.Hour
 
 // CreateResource validates and stores a new resource; its id is made here. Wrong members are a *domain.ValidationError, and
 // so is a price at which no booking whatever could be charged. At one that only some bookings could be charged at, the
-// others are refused when they are made.
+// others are refused when they are made. Without a refund policy (nil, not an empty one) it gets the default.
 func (s *Service) CreateResource(ctx context.Context, r domain.Resource) (domain.Resource, error) {
+	if r.Refunds == nil {
+		r.Refunds = domain.DefaultRefundPolicy()
+	}
 	if err := validate(r); err != nil {
 		return domain.Resource{}, err
 	}
@@ -111,9 +115,9 @@ func (s *Service) CreateResource(ctx context.Context, r domain.Resource) (domain
 	}
 	r.ID = domain.NewID[domain.ResourceID]()
 	_, err = s.pool.Exec(ctx, `
-		INSERT INTO resources (id, name, time_zone, places, unit_minutes, price, currency, hold)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		r.ID.UUID, r.Name, r.TimeZone, r.Places, r.UnitMinutes, r.Price.Amount, r.Price.Currency, r.Hold)
+		INSERT INTO resources (id, name, time_zone, places, unit_minutes, price, currency, hold, refund_policy)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		r.ID.UUID, r.Name, r.TimeZone, r.Places, r.UnitMinutes, r.Price.Amount, r.Price.Currency, r.Hold, r.Refunds)
 	if err != nil {
 		return domain.Resource{}, fmt.Errorf("store a resource: %w", err)
 	}
@@ -143,5 +147,5 @@ func validate(r domain.Resource) error {
 	if _, err := time.LoadLocation(r.TimeZone); err != nil || r.TimeZone == "" || r.TimeZone == "Local" {
 		return invalid("time_zone", "an IANA zone such as Europe/Berlin")
 	}
-	return nil
+	return r.Refunds.Validate()
 }

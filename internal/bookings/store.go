@@ -16,38 +16,45 @@ import (
 
 const bookingColumns = `id, client_id, resource_id, lower(during) AS starts_at, upper(during) AS ends_at, quantity, amount,
 	currency, customer_name, customer_email, metadata, status, coalesce(ending_reason, '') AS ending_reason,
-	hold_expires_at, event_seq, created_at, ended_at`
+	hold_expires_at, event_seq, refund_policy, cancel_requested_at, cancel_refund, created_at, ended_at`
 
 type bookingRow struct {
-	ID            uuid.UUID
-	ClientID      uuid.UUID
-	ResourceID    uuid.UUID
-	StartsAt      time.Time
-	EndsAt        time.Time
-	Quantity      int
-	Amount        int64
-	Currency      string
-	CustomerName  string
-	CustomerEmail string
-	Metadata      map[string]string
-	Status        domain.BookingStatus
-	EndingReason  domain.EndingReason
-	HoldExpiresAt time.Time
-	EventSeq      int64
-	CreatedAt     time.Time
-	EndedAt       *time.Time
+	ID                uuid.UUID
+	ClientID          uuid.UUID
+	ResourceID        uuid.UUID
+	StartsAt          time.Time
+	EndsAt            time.Time
+	Quantity          int
+	Amount            int64
+	Currency          string
+	CustomerName      string
+	CustomerEmail     string
+	Metadata          map[string]string
+	Status            domain.BookingStatus
+	EndingReason      domain.EndingReason
+	HoldExpiresAt     time.Time
+	EventSeq          int64
+	RefundPolicy      domain.RefundPolicy
+	CancelRequestedAt *time.Time
+	CancelRefund      *int64
+	CreatedAt         time.Time
+	EndedAt           *time.Time
 }
 
 func (r bookingRow) booking() domain.Booking {
-	return domain.Booking{
+	b := domain.Booking{
 		ID: domain.BookingID{UUID: r.ID}, ClientID: domain.ClientID{UUID: r.ClientID},
 		ResourceID: domain.ResourceID{UUID: r.ResourceID},
 		Start:      r.StartsAt, End: r.EndsAt, Quantity: r.Quantity,
 		Total:        domain.Money{Amount: r.Amount, Currency: r.Currency},
 		CustomerName: r.CustomerName, CustomerEmail: r.CustomerEmail, Metadata: r.Metadata,
 		Status: r.Status, EndingReason: r.EndingReason, HoldExpiresAt: r.HoldExpiresAt, EventSeq: r.EventSeq,
-		CreatedAt: r.CreatedAt, EndedAt: r.EndedAt,
+		RefundPolicy: r.RefundPolicy, CreatedAt: r.CreatedAt, EndedAt: r.EndedAt,
 	}
+	if r.CancelRequestedAt != nil && r.CancelRefund != nil {
+		b.Cancellation = &domain.Cancellation{RequestedAt: *r.CancelRequestedAt, Refund: domain.Money{Amount: *r.CancelRefund, Currency: r.Currency}}
+	}
+	return b
 }
 
 // Get reads a client's own booking. Another client's is domain.ErrNotFound, as if it did not exist (G9).
@@ -81,13 +88,18 @@ func one(ctx context.Context, q postgres.Querier, sql string, args ...any) (doma
 }
 
 // Apply queues a move of the locked booking b, frees its slot where the move says so, and returns the booking as it will
-// be. Its event_seq is raised by one if the move has an event; the caller appends that event in the same transaction.
+// be, which has the Cancellation that b has. Its event_seq is raised by one if the move has an event; the caller appends that event in the same transaction.
 func Apply(batch *pgx.Batch, b domain.Booking, m domain.Move) domain.Booking {
 	from := b
 	if m.Event != "" {
 		b.EventSeq++
 	}
 	b.Status, b.EndingReason = m.Booking, m.Reason
+	var requestedAt *time.Time
+	var refund *int64
+	if b.Cancellation != nil {
+		requestedAt, refund = &b.Cancellation.RequestedAt, &b.Cancellation.Refund.Amount
+	}
 	what := fmt.Sprintf("move booking %s from %s to %s", b.ID, from.Status, b.Status)
 	postgres.ExecAnd(batch, what, func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() != 1 {
@@ -97,9 +109,10 @@ func Apply(batch *pgx.Batch, b domain.Booking, m domain.Move) domain.Booking {
 	}, `
 		UPDATE bookings
 		   SET status = $4, ending_reason = nullif($5, ''), event_seq = $6, version = version + 1, updated_at = clock_timestamp(),
+		       cancel_requested_at = $7, cancel_refund = $8,
 		       ended_at = CASE WHEN $4 IN ('expired', 'cancelled', 'failed') THEN coalesce(ended_at, clock_timestamp()) END
 		 WHERE id = $1 AND status = $2 AND event_seq = $3`,
-		b.ID.UUID, from.Status, from.EventSeq, b.Status, b.EndingReason, b.EventSeq)
+		b.ID.UUID, from.Status, from.EventSeq, b.Status, b.EndingReason, b.EventSeq, requestedAt, refund)
 	if m.Release {
 		postgres.Exec(batch, "release the slot of a booking",
 			`UPDATE allocations SET active = false WHERE booking_id = $1 AND active`, b.ID.UUID)

@@ -20,6 +20,7 @@ type Booking struct {
 	Metadata      map[string]string    `json:"metadata" doc:"Your own notes, as they came."`
 	HoldExpiresAt domain.Instant       `json:"hold_expires_at" format:"date-time" doc:"The earliest moment at which an unpaid slot is released."`
 	Payment       Payment              `json:"payment"`
+	Cancellation  *Cancellation        `json:"cancellation,omitempty" doc:"Once its customer has asked for it."`
 	CreatedAt     domain.Instant       `json:"created_at" format:"date-time"`
 	EndedAt       *domain.Instant      `json:"ended_at,omitempty" format:"date-time"`
 }
@@ -39,6 +40,24 @@ type Dispute struct {
 	Reason string               `json:"reason" doc:"What the cardholder told the bank, in the provider's words, such as fraudulent or product_not_received; empty if the provider does not say."`
 }
 
+// Cancellation is a customer's cancellation, as it was decided when it was asked for.
+type Cancellation struct {
+	RequestedAt domain.Instant `json:"requested_at" format:"date-time" doc:"When the customer asked first."`
+	Refund      domain.Money   `json:"refund" doc:"What goes back of the total by the booking's policy, as of that moment. While the booking is ending: if it turns out to be paid."`
+}
+
+func showCancellation(v payments.View) *Cancellation {
+	asked := v.Booking.Cancellation
+	if asked == nil {
+		return nil
+	}
+	c := Cancellation{RequestedAt: domain.Instant(asked.RequestedAt), Refund: asked.Refund}
+	if v.Payment.Status.Closed() && v.Payment.Status != domain.PaymentSucceeded {
+		c.Refund.Amount = 0 // it was never paid
+	}
+	return &c
+}
+
 func showBooking(v payments.View) Booking {
 	b := v.Booking
 	metadata := b.Metadata
@@ -50,8 +69,8 @@ func showBooking(v payments.View) Booking {
 		Start: domain.Instant(b.Start), End: domain.Instant(b.End), Quantity: b.Quantity, Total: b.Total,
 		Customer: customer{Name: b.CustomerName, Email: b.CustomerEmail}, Metadata: metadata,
 		HoldExpiresAt: domain.Instant(b.HoldExpiresAt),
-		Payment:       showPayment(v.Payment),
-		CreatedAt:     domain.Instant(b.CreatedAt), EndedAt: (*domain.Instant)(b.EndedAt),
+		Payment:       showPayment(v.Payment), Cancellation: showCancellation(v),
+		CreatedAt: domain.Instant(b.CreatedAt), EndedAt: (*domain.Instant)(b.EndedAt),
 	}
 }
 

@@ -170,6 +170,7 @@ func TestResources(t *testing.T) {
 	require.Equal(t, httpapi.Resource{
 		ID: b.resource.ID, Name: "Court 1", TimeZone: "Europe/Berlin", Places: 1, UnitMinutes: 60,
 		Price: domain.Money{Amount: 2500, Currency: "EUR"}, HoldSeconds: 900,
+		Refunds: []httpapi.RefundStep{{HoursBefore: 0, Percent: 100}},
 	}, one)
 	b.get(t, "/v1/resources/"+uuid.NewString()).refused(t, http.StatusNotFound, httpapi.CodeNotFound)
 	b.get(t, "/v1/resources/x").refused(t, http.StatusNotFound, httpapi.CodeNotFound)

@@ -13,7 +13,7 @@ import (
 // Desk decides what a customer asks of a booking, each (client, booking, key) once.
 type Desk interface {
 	ChangeCard(ctx context.Context, a payments.Ask, paymentMethod string, show payments.Show) (bookings.Response, error)
-	Cancel(ctx context.Context, a payments.Ask, show payments.Show) (bookings.Response, error)
+	Cancel(ctx context.Context, a payments.Ask, expected *domain.Money, show payments.ShowCancellation) (bookings.Response, error)
 }
 
 func (x *exchange) ask(id domain.BookingID) payments.Ask {

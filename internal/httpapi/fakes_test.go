@@ -41,6 +41,10 @@ func (f fakes) View(ctx context.Context, _ domain.ClientID, id domain.BookingID)
 	return f.view(ctx, id)
 }
 
+func (f fakes) Cancellation(context.Context, domain.ClientID, domain.BookingID) (payments.Cancellation, error) {
+	return payments.Cancellation{}, domain.ErrNotFound
+}
+
 func (f fakes) List(context.Context, domain.ClientID, bookings.Filter) ([]payments.View, error) {
 	return nil, domain.ErrNotFound
 }

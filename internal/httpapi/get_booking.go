@@ -14,6 +14,7 @@ import (
 type Viewer interface {
 	List(ctx context.Context, client domain.ClientID, f bookings.Filter) ([]payments.View, error)
 	View(ctx context.Context, client domain.ClientID, id domain.BookingID) (payments.View, error)
+	Cancellation(ctx context.Context, client domain.ClientID, id domain.BookingID) (payments.Cancellation, error)
 }
 
 type getBookingInput struct {

@@ -136,15 +136,29 @@ func describeCancelBooking(gate huma.Middlewares) huma.Operation {
 	return decides(huma.Operation{
 		OperationID: "cancel-booking", Method: http.MethodPost, Path: "/v1/bookings/{id}/cancel", Tags: []string{"Bookings"},
 		Summary: "Cancel a booking",
-		Description: "Needs the scope bookings:write and an Idempotency-Key; the body is {}. For a booking that is held: its payment is stopped, and the slot " +
-			"becomes free once the provider has proved that no money was taken. If it was taken at the last moment, the booking is cancelled all the same, and " +
-			"the money goes back. A booking that is over stays as it is.",
+		Description: "Needs the scope bookings:write and an Idempotency-Key; the body is {}, or tells the refund that you expect.\n\n" +
+			"A confirmed booking is over at once: its slot is free, and what its refund policy gives back at this moment goes back by itself; " +
+			"cancellation.refund tells how much. After its end a confirmed booking cannot be cancelled any more: 409 booking_over. " +
+			"Of a booking that is held or ending the payment is stopped, and the slot becomes free once the provider has proved what became of the money. " +
+			"If it was taken at the last moment, the booking is cancelled all the same, and refunded by its policy as of the moment at which you asked. " +
+			"A booking that is over stays as it is.",
 		DefaultStatus: http.StatusOK,
 		Responses: map[string]*huma.Response{
 			"200": withBooking("The booking is over."),
 			"202": withBooking("The booking is ending: look at it for what came of it."),
 		},
-	}, gate, CodeBookingConfirmed, CodeNotFound)
+	}, gate, CodeBookingOver, CodeRefundChanged, CodeNotFound)
+}
+
+func describePreviewCancellation(gate huma.Middlewares) huma.Operation {
+	op := scoped(huma.Operation{
+		OperationID: "preview-cancellation", Method: http.MethodGet, Path: "/v1/bookings/{id}/cancellation", Tags: []string{"Bookings"},
+		Summary: "See what cancelling would do",
+		Description: "Needs the scope bookings:read. What cancelling the booking at this moment would do, until when that holds, and what follows. It changes and promises nothing: " +
+			"to be sure that the customer gets what you have shown, send refund as expected_refund when you cancel.",
+	}, CodeNotFound, CodeValidationFailed)
+	op.Middlewares = gate
+	return op
 }
 
 func describeStreamBooking(gate huma.Middlewares) huma.Operation {
@@ -296,11 +310,12 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 		explain(schemas.Map()[name].Properties["status"], bookingStatuses())
 		explain(schemas.Map()[name].Properties["ending_reason"], endingReasons())
 	}
+	explain(schemas.Map()["CancellationPreview"].Properties["outcome"], cancelOutcomes())
 	explain(schemas.Map()["NextAction"].Properties["type"], actionTypes())
 	explain(schemas.Map()["Payment"].Properties["status"], paymentStatuses())
 	explainOpen(schemas.Map()["Dispute"].Properties["status"], disputeStatuses())
 	// Answers may get new members; requests may not have any that are not listed.
-	for _, name := range []string{"Booking", "BookingDetail", "NextAction", "Payment", "Dispute", "Money", "Resource", "Problem", "Fault", "ListResourcesOutputBody", "ListBookingsOutputBody", "StatusOutputBody"} {
+	for _, name := range []string{"Booking", "BookingDetail", "NextAction", "Payment", "Dispute", "Money", "Cancellation", "CancellationPreview", "CancellationTerm", "RefundStep", "Resource", "Problem", "Fault", "ListResourcesOutputBody", "ListBookingsOutputBody", "StatusOutputBody"} {
 		schemas.Map()[name].AdditionalProperties = nil
 	}
 	// huma registers its own error model with every operation; this API never answers with it.
@@ -318,7 +333,7 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 	body.Description = "The other card."
 	body.Content["application/json"].Schema = schemas.Schema(reflect.TypeFor[paymentRequest](), true, "PaymentRequest")
 	body = document.Paths["/v1/bookings/{id}/cancel"].Post.RequestBody
-	body.Description = "Nothing has to be said: {}."
+	body.Description = "Nothing has to be said: {}. With expected_refund nothing else than that is given back."
 	answers := document.Paths["/v1/bookings/{id}/cancel"].Post.Responses
 	answers["202"].Headers = answers["200"].Headers // huma gives them to the default alone
 	body.Content["application/json"].Schema = schemas.Schema(reflect.TypeFor[cancelRequest](), true, "CancelRequest")

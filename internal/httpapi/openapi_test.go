@@ -120,7 +120,7 @@ func TestOpenAPIHoldsTogether(t *testing.T) {
 		}
 	}
 	slices.Sort(ids)
-	require.Equal(t, []string{"cancel-booking", "change-payment", "create-booking", "get-booking", "get-resource", "health", "list-bookings", "list-resources", "ready", "receive-stripe-webhook", "stream-booking"}, ids)
+	require.Equal(t, []string{"cancel-booking", "change-payment", "create-booking", "get-booking", "get-resource", "health", "list-bookings", "list-resources", "preview-cancellation", "ready", "receive-stripe-webhook", "stream-booking"}, ids)
 }
 
 func TestOpenAPIListsEveryCode(t *testing.T) {
@@ -150,6 +150,7 @@ func TestOpenAPIExplainsEveryStatus(t *testing.T) {
 	detail, action := d.Components.Schemas["BookingDetail"], d.Components.Schemas["NextAction"]
 	explains(t, domain.BookingStatuses(), detail.Properties["status"])
 	explains(t, domain.EndingReasons(), detail.Properties["ending_reason"])
+	explains(t, payments.CancelOutcomes(), d.Components.Schemas["CancellationPreview"].Properties["outcome"])
 	explains(t, []payments.ActionType{payments.ActionRedirect, payments.ActionSDK}, action.Properties["type"])
 	require.Equal(t, []string{"type", "client_secret"}, action.Required)
 	require.NotContains(t, booking.Properties, "next_action", "lists, streams and stored answers have no place for it")

@@ -34,7 +34,8 @@ const (
 	CodeSlotUnavailable      Code = "slot_unavailable"
 	CodePriceChanged         Code = "price_changed"
 	CodePaymentNotDeclined   Code = "payment_not_declined"
-	CodeBookingConfirmed     Code = "booking_confirmed"
+	CodeBookingOver          Code = "booking_over"
+	CodeRefundChanged        Code = "refund_changed"
 	CodeRequestInProgress    Code = "request_in_progress"
 	CodeKeyExpired           Code = "idempotency_key_expired"
 	CodeBodyTooLarge         Code = "body_too_large"
@@ -76,7 +77,8 @@ var kinds = map[Code]kind{ //nolint:gochecknoglobals // a constant table
 	CodeRequestTimeout:       {http.StatusRequestTimeout, "The request did not arrive in time"},
 	CodeSlotUnavailable:      {http.StatusConflict, "The slot is taken"},
 	CodePriceChanged:         {http.StatusConflict, "The price has changed"},
-	CodeBookingConfirmed:     {http.StatusConflict, "The booking is confirmed"},
+	CodeBookingOver:          {http.StatusConflict, "The time of the booking is over"},
+	CodeRefundChanged:        {http.StatusConflict, "The refund has changed"},
 	CodePaymentNotDeclined:   {http.StatusConflict, "No other card is called for"},
 	CodeRequestInProgress:    {http.StatusConflict, "A request with this key is in progress"},
 	CodeKeyExpired:           {http.StatusConflict, "The stored answer for this key has expired"},

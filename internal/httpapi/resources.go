@@ -23,6 +23,13 @@ type Resource struct {
 	UnitMinutes int               `json:"unit_minutes" doc:"It is booked in multiples of this."`
 	Price       domain.Money      `json:"price" doc:"For one place and one unit, in minor units."`
 	HoldSeconds float64           `json:"hold_seconds" doc:"How long a slot waits for its money."`
+	Refunds     []RefundStep      `json:"refund_policy" nullable:"false" doc:"What goes back to a customer who cancels a paid booking: the first step that still holds counts, and after the last one nothing goes back. No step: nothing is ever given back. A booking keeps the policy that it was made under."`
+}
+
+// RefundStep is a step of a refund policy.
+type RefundStep struct {
+	HoursBefore int `json:"hours_before" doc:"It holds until so many hours before the start, that moment included. Hours are elapsed time, whatever clocks are changed meanwhile." example:"48"`
+	Percent     int `json:"percent" doc:"So much of the total goes back; what does not come out even is rounded in the customer's favour." example:"100"`
 }
 
 type listResourcesInput struct {
@@ -91,8 +98,12 @@ func (s *Server) getResource(ctx context.Context, _ *exchange, in *getResourceIn
 }
 
 func showResource(r domain.Resource) Resource {
+	steps := make([]RefundStep, 0, len(r.Refunds))
+	for _, s := range r.Refunds {
+		steps = append(steps, RefundStep(s))
+	}
 	return Resource{
 		ID: r.ID, Name: r.Name, TimeZone: r.TimeZone, Places: r.Places, UnitMinutes: r.UnitMinutes, Price: r.Price,
-		HoldSeconds: r.Hold.Seconds(),
+		HoldSeconds: r.Hold.Seconds(), Refunds: steps,
 	}
 }

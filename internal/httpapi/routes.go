@@ -25,6 +25,7 @@ func (s *Server) register() error {
 	operation(s, api, describeStreamBooking(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.streamBooking)
 	operation(s, api, describeChangePayment(s.gate(s.authenticated, allowed(clients.BookingsWrite), keyed, withJSON)), s.changePayment)
 	operation(s, api, describeCancelBooking(s.gate(s.authenticated, allowed(clients.BookingsWrite), keyed, withJSON)), s.cancelBooking)
+	operation(s, api, describePreviewCancellation(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.previewCancellation)
 	operation(s, api, describeListResources(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.listResources)
 	operation(s, api, describeGetResource(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.getResource)
 	operation(s, api, describeWebhook(s.gate(s.withDelivery)), s.receiveWebhook)

@@ -113,7 +113,9 @@ func (s *schedule) changeCard() {
 func (s *schedule) cancel() {
 	if b, ok := s.some(); ok {
 		s.askAbout(b, "to cancel "+b.ID.String(), func(ctx context.Context, a payments.Ask, _ bool) (bookings.Response, error) {
-			return s.desk.Cancel(ctx, a, show)
+			return s.desk.Cancel(ctx, a, nil, func(v payments.View, c payments.Cancellation) (int, []byte, error) {
+				return show(v, c.Outcome != payments.CancelTooLate)
+			})
 		})
 	}
 }

@@ -29,6 +29,7 @@ func TestEveryCall(t *testing.T) {
 	require.Equal(t, resources.Resources[0], resource)
 	require.Equal(t, client.Resource{
 		ID: b.resource, Name: "Hall", TimeZone: "UTC", Places: 4, UnitMinutes: 1, Price: client.Money{Amount: 100, Currency: "EUR"}, HoldSeconds: 900,
+		RefundPolicy: []client.RefundStep{{HoursBefore: 0, Percent: 100}},
 	}, resource)
 
 	wish := b.wish(0)
@@ -60,10 +61,18 @@ func TestEveryCall(t *testing.T) {
 	other.Quantity = 2
 	given, err := c.CreateBooking(t.Context(), "", other)
 	require.NoError(t, err)
-	cancelled, err := c.CancelBooking(t.Context(), "stop", given.Booking.ID)
+	preview, err := c.PreviewCancellation(t.Context(), given.Booking.ID)
+	require.NoError(t, err)
+	require.Equal(t, []any{client.CancelNow, client.Money{Amount: 200, Currency: "EUR"}, 100}, []any{preview.Outcome, preview.Refund, preview.Percent})
+	require.True(t, given.Booking.Start.Equal(*preview.Until))
+	require.Equal(t, []client.CancellationTerm{{Refund: client.Money{Currency: "EUR"}}}, preview.Then)
+	_, err = c.CancelBooking(t.Context(), "dear", given.Booking.ID, &client.Money{Amount: 201, Currency: "EUR"})
+	refused(t, err, 409, client.CodeRefundChanged)
+	cancelled, err := c.CancelBooking(t.Context(), "stop", given.Booking.ID, &preview.Refund)
 	require.NoError(t, err)
 	require.Equal(t, client.Cancelled, cancelled.Booking.Status)
-	again, err = c.CancelBooking(t.Context(), "stop", given.Booking.ID)
+	require.Equal(t, client.Money{Currency: "EUR"}, cancelled.Booking.Cancellation.Refund, "it was never paid")
+	again, err = c.CancelBooking(t.Context(), "stop", given.Booking.ID, &preview.Refund)
 	require.NoError(t, err)
 	require.True(t, again.Replayed)
 

@@ -47,6 +47,7 @@ type Booking struct {
 	Metadata      map[string]string `json:"metadata"`
 	HoldExpiresAt time.Time         `json:"hold_expires_at"` // the earliest moment at which an unpaid slot is released
 	Payment       Payment           `json:"payment"`
+	Cancellation  *Cancellation     `json:"cancellation"` // nil: its customer has not asked for it
 	CreatedAt     time.Time         `json:"created_at"`
 	EndedAt       *time.Time        `json:"ended_at"`
 }
@@ -156,15 +157,6 @@ func (c *Client) ChangePayment(ctx context.Context, key Key, id, paymentMethod s
 		return Created{}, fmt.Errorf("change payment: nothing was sent: %w", err)
 	}
 	return c.decide(ctx, "change payment", key, call{path: "/v1/bookings/" + url.PathEscape(id) + "/payment", body: body, want: http.StatusAccepted})
-}
-
-// CancelBooking cancels a booking that is held, under a key. The booking that it returns is over, or ending: then the
-// provider has yet to prove that the money was not taken, and if it was, it goes back. Of the errors what CreateBooking
-// says holds; booking_confirmed says that the booking is paid, and stays.
-func (c *Client) CancelBooking(ctx context.Context, key Key, id string) (Created, error) {
-	return c.decide(ctx, "cancel booking", key, call{
-		path: "/v1/bookings/" + url.PathEscape(id) + "/cancel", body: []byte(`{}`), want: http.StatusOK, orWant: http.StatusAccepted,
-	})
 }
 
 func isBooking(b *Booking) bool { return b.ID != "" && b.Status != "" }

@@ -16,7 +16,8 @@ const (
 	CodeSlotUnavailable    Code = "slot_unavailable"        // refused, and the key is spent: trying again is a new intention
 	CodePriceChanged       Code = "price_changed"           // refused, and the key is spent: show the new price, and use a new key
 	CodePaymentNotDeclined Code = "payment_not_declined"    // no other card is called for, and the key is spent: look at the booking
-	CodeBookingConfirmed   Code = "booking_confirmed"       // not cancelled, and the key is spent
+	CodeBookingOver        Code = "booking_over"            // not cancelled, and the key is spent: the time of the paid booking has passed
+	CodeRefundChanged      Code = "refund_changed"          // not cancelled, and the key is spent: show the new refund, and use a new key
 	CodeTooManyCards       Code = "too_many_cards"          // refused for now or for good, and the key is free
 	CodeRequestInProgress  Code = "request_in_progress"     // sent again by the Client itself
 	CodeKeyExpired         Code = "idempotency_key_expired" // the key was used long ago; Location is its booking, if it made one
@@ -64,7 +65,7 @@ func (p *Problem) Error() string {
 // decidesTheKey says that the problem is what the key itself stands for, whatever became of earlier sends.
 func (p *Problem) decidesTheKey() bool {
 	switch p.Code { //nolint:exhaustive // the others say nothing about the key
-	case CodeSlotUnavailable, CodePriceChanged, CodePaymentNotDeclined, CodeBookingConfirmed, CodeKeyExpired, CodeKeyReused:
+	case CodeSlotUnavailable, CodePriceChanged, CodePaymentNotDeclined, CodeBookingOver, CodeRefundChanged, CodeKeyExpired, CodeKeyReused:
 		return true
 	default:
 		return false

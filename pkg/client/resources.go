@@ -17,6 +17,14 @@ type Resource struct {
 	UnitMinutes int     `json:"unit_minutes"`
 	Price       Money   `json:"price"` // for one place and one unit
 	HoldSeconds float64 `json:"hold_seconds"`
+
+	RefundPolicy []RefundStep `json:"refund_policy"` // the earliest first; the first that still holds counts, and after the last nothing goes back
+}
+
+// RefundStep is what goes back of a paid booking that is cancelled until so many hours before its start.
+type RefundStep struct {
+	HoursBefore int `json:"hours_before"` // elapsed time, that moment included
+	Percent     int `json:"percent"`      // of the total
 }
 
 // ResourcePage is one page of what can be booked.
