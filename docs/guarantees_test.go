@@ -114,7 +114,7 @@ func TestGuaranteesNameTheIncidents(t *testing.T) {
 			tested[m[1]] = true
 		}
 	}
-	awaited := []string{"18", "19", "20"} // partial refunds, disputes and the matching of transactions are being built
+	awaited := []string{"18"} // partial refunds by request are being built
 	for _, section := range guarantees(t) {
 		for line := range strings.Lines(section) {
 			if rest, ok := strings.CutPrefix(line, "- incidents: "); ok {
