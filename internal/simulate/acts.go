@@ -58,7 +58,6 @@ func acts() []act {
 		{"a send will be slow", 2, func(s *schedule) { s.slow++ }},
 		{"a slow send arrives", 2, (*schedule).arriveAny},
 		{"answers to reads will be lost", 2, func(s *schedule) { s.lostReads += 1 + s.chance.n(3) }},
-		{"reads will be refused", 2, (*schedule).refuseReads},
 		{"the provider heals", 2, func(s *schedule) { s.site.sim.ClearFaults() }},
 		{"the bank takes it", 2, happens(stripesim.Action{Action: "settle_processing"})},
 		{"the bank refuses", 2, happens(stripesim.Action{Action: "settle_processing", Outcome: "failed"})},

@@ -38,15 +38,6 @@ func (s *schedule) leaveHalf() {
 	s.arm(stripesim.Fault{Operation: "payment_intents.confirm", Fault: "partial_500", Times: 1})
 }
 
-// refuseReads lets reads fail on the wire, where a listing is put together from its pages. It is a refusal that the library does not
-// wait and try again after.
-func (s *schedule) refuseReads() {
-	s.arm(stripesim.Fault{
-		Operation: pick(s.chance, "payment_intents.retrieve", "payment_intents.list", "charges.list", "charges.list", "refunds.list"),
-		Fault:     "unauthorized_401", Times: 1 + s.chance.n(3),
-	})
-}
-
 func (s *schedule) arm(f stripesim.Fault) {
 	s.tell("  %s from the %dth on, %d times, for %s of %q", f.Fault, max(f.Nth, 1), f.Times, f.Operation, f.KeyMatch)
 	s.site.sim.AddFault(f)
