@@ -26,6 +26,28 @@ type Action struct {
 	At        time.Time         `json:"at"`
 }
 
+// Act is something that a person did elsewhere than to an effect.
+type Act struct {
+	Actor         Actor
+	Action        string
+	Effect        *domain.EffectID // that it has begun; may be nil
+	Booking       *domain.BookingID
+	Reason        string
+	Before, After any // written as JSON
+}
+
+// RecordAct leaves the act's one row in operator_actions, in the transaction that does it. It refuses, with a *RefusedError, what
+// nobody or no reason stands behind.
+func RecordAct(ctx context.Context, tx pgx.Tx, a Act) error {
+	if err := demand(a.Actor, a.Reason); err != nil {
+		return err
+	}
+	return record(ctx, tx, audit{
+		id: uuid.Must(uuid.NewV7()), actor: a.Actor, action: a.Action, effect: a.Effect, booking: a.Booking, reason: a.Reason,
+		before: a.Before, after: a.After,
+	})
+}
+
 type audit struct {
 	id            uuid.UUID
 	actor         Actor

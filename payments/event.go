@@ -58,11 +58,18 @@ func disputeEvents() []string {
 	return []string{eventDisputeCreated, eventDisputeUpdated, eventDisputeClosed, eventDisputeWithdrawn, eventDisputeReinstated}
 }
 
+// refundEvents are the types of events that lead to a listing of an intent's refunds. The first two are of the charge, as older
+// and newer API versions tell it.
+func refundEvents() []string {
+	return []string{"charge.refunded", "charge.refund.updated", "refund.created", "refund.updated", "refund.failed"}
+}
+
 // heeded are the types that are acted on. A charge's may be all that tells of a success behind a canceled intent.
-// Every other type is kept and ignored: refunds, payouts.
+// Every other type is kept and ignored: payouts.
 func heeded() []string {
-	return append(disputeEvents(),
-		eventSucceeded, eventPaymentFailed, eventRequiresAction, eventProcessing, eventCanceled, eventChargeSucceeded, eventChargeFailed)
+	return slices.Concat(disputeEvents(), refundEvents(), []string{
+		eventSucceeded, eventPaymentFailed, eventRequiresAction, eventProcessing, eventCanceled, eventChargeSucceeded, eventChargeFailed,
+	})
 }
 
 func (e Event) heeded() bool { return slices.Contains(heeded(), e.Type) }

@@ -58,6 +58,9 @@ type Config struct {
 	// KeyRetention is how long after a send the provider may still carry it out: only later does a refund that it does not
 	// list take its next key. Default 24 h.
 	KeyRetention time.Duration
+	// RefundWatch is how long after a refund has succeeded it is still looked at, at growing intervals. Default 30 days, in which
+	// the provider may say that it has failed after all.
+	RefundWatch time.Duration
 	// LateRefunds is how many refunds of a late success are begun in an hour without a person; those above it are parked.
 	// Late successes are rare: many at once are a fault that somebody should look at first. Default 20.
 	LateRefunds int
@@ -84,6 +87,7 @@ func New(pool *pgxpool.Pool, gateway Gateway, waker Waker, config Config, logger
 	setDefault(&config.Lease, 2*time.Minute)
 	setDefault(&config.Watch, 48*time.Hour)
 	setDefault(&config.KeyRetention, 24*time.Hour)
+	setDefault(&config.RefundWatch, 30*24*time.Hour)
 	setDefault(&config.LateRefunds, 20)
 	setDefault(&config.EventInterval, 250*time.Millisecond)
 	setDefault(&config.EventKeep, 72*time.Hour)

@@ -24,16 +24,17 @@ const (
 
 // claimed is a receipt whose turn it is.
 type claimed struct {
-	ID        string
-	Type      string
-	CreatedAt time.Time // by the provider's clock
-	Livemode  bool
-	ObjectID  string
-	IntentID  string
-	BookingID string
-	PaymentID string
-	Attempts  int
-	Waited    time.Duration // since it was received, by the database's clock
+	ID         string
+	Type       string
+	CreatedAt  time.Time // by the provider's clock
+	Livemode   bool
+	ObjectType string
+	ObjectID   string
+	IntentID   string
+	BookingID  string
+	PaymentID  string
+	Attempts   int
+	Waited     time.Duration // since it was received, by the database's clock
 }
 
 // verdict is what becomes of a receipt. Pending means: not yet, look again later.
@@ -77,6 +78,8 @@ func (p *Payments) heed(ctx context.Context, c claimed) (verdict, error) {
 		return verdict{receiptPending, "it names a booking that is not here"}, nil
 	case c.IntentID != "" && about.intent == c.IntentID && disputed:
 		return p.lookForDispute(ctx, c, about)
+	case c.IntentID != "" && about.intent == c.IntentID && c.tellsOfRefund():
+		return p.lookForRefundEvent(ctx, c, about)
 	case c.IntentID != "" && about.intent == c.IntentID:
 		return p.lookForEvent(ctx, c, about, success)
 	case c.IntentID != "" && about.intent == "" && !about.status.Closed():
@@ -89,6 +92,9 @@ func (p *Payments) heed(ctx context.Context, c claimed) (verdict, error) {
 		return verdict{receiptIgnored, "it is about an intent that is not the payment's"}, nil
 	}
 }
+
+// tellsOfRefund tells whether the event is about money that goes back.
+func (c claimed) tellsOfRefund() bool { return slices.Contains(refundEvents(), c.Type) }
 
 // lookForEvent reads the intent, unless it could show nothing that is not settled already.
 func (p *Payments) lookForEvent(ctx context.Context, c claimed, about subject, success bool) (verdict, error) {
@@ -165,9 +171,9 @@ func (p *Payments) claimEvent(ctx context.Context) (claimed, error) {
 		 WHERE id = (SELECT id FROM provider_events
 		              WHERE status = 'pending' AND due_at <= clock_timestamp()
 		              ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-		RETURNING id, type, created_at, livemode, object_id, intent_id, booking_id, payment_id, attempts,
+		RETURNING id, type, created_at, livemode, object_type, object_id, intent_id, booking_id, payment_id, attempts,
 		          extract(epoch FROM clock_timestamp() - received_at)::float8`, p.config.Lease,
-	).Scan(&c.ID, &c.Type, &c.CreatedAt, &c.Livemode, &c.ObjectID, &c.IntentID, &c.BookingID, &c.PaymentID, &c.Attempts, &waited)
+	).Scan(&c.ID, &c.Type, &c.CreatedAt, &c.Livemode, &c.ObjectType, &c.ObjectID, &c.IntentID, &c.BookingID, &c.PaymentID, &c.Attempts, &waited)
 	if err != nil {
 		return claimed{}, fmt.Errorf("claim an event: %w", err)
 	}

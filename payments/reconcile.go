@@ -26,6 +26,7 @@ func (p *Payments) Works() []Work {
 		{Name: "holds", Step: p.SweepHold},
 		{Name: "doubts", Step: p.ResolveDoubt, Parallel: 4},
 		{Name: "watches", Step: p.Watch, Parallel: 2},
+		{Name: "refunds", Step: p.WatchRefund},
 		{Name: "event sweep", Step: p.SweepEvents},
 		{Name: "transactions", Step: p.IngestTransactions, Interval: p.config.IngestInterval},
 		{Name: "missing transactions", Step: p.ReadMissing, Interval: p.config.IngestInterval},

@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -24,6 +25,8 @@ type PaymentView struct {
 	Status      domain.PaymentStatus
 	DeclineCode string // the provider's, of the newest declined card
 	FailureCode string // the provider's, of a refusal or a decline: what the customer may be told
+	Refunded    int64  // minor units that went back
+	Refunding   int64  // minor units that are on their way back
 
 	Dispute *domain.Dispute // one that is open, else the newest; nil: the money was never disputed
 
@@ -57,12 +60,31 @@ func view(ctx context.Context, tx pgx.Tx, client domain.ClientID, id domain.Book
 		return View{}, err
 	}
 	var row payment
+	var given []given
 	var b pgx.Batch
 	var disputes []disputeRow
 	readPayment(&b, id, ``, &row)
 	readDisputes(&b, []uuid.UUID{id.UUID}, &disputes)
+	readGiven(&b, []uuid.UUID{id.UUID}, &given)
 	err = postgres.Send(ctx, tx, &b)
-	return View{Booking: booking, Payment: show(row, disputes)}, err
+	return View{Booking: booking, Payment: show(row, disputes, given)}, err
+}
+
+// given is what went back of a booking's money, and what is on its way.
+type given struct {
+	BookingID uuid.UUID
+	Succeeded int64
+	Pending   int64
+}
+
+// readGiven queues a reading of what was given back of the bookings of which anything was.
+func readGiven(b *pgx.Batch, ids []uuid.UUID, into *[]given) {
+	postgres.All(b, "read what was given back", into, `
+		SELECT p.booking_id, coalesce(sum(f.amount) FILTER (WHERE f.status = 'succeeded'), 0)::bigint AS succeeded,
+		       coalesce(sum(f.amount) FILTER (WHERE f.status = 'pending'), 0)::bigint AS pending
+		  FROM payments p JOIN refunds f ON f.payment_id = p.id
+		 WHERE p.booking_id = ANY ($1)
+		 GROUP BY p.booking_id`, ids)
 }
 
 // List reads a client's own bookings, each with its payment, the newest first and as of one moment. See bookings.List.
@@ -79,9 +101,11 @@ func (w *Viewer) List(ctx context.Context, client domain.ClientID, f bookings.Fi
 		}
 		var rows []payment
 		var disputes []disputeRow
+		var back []given
 		var b pgx.Batch
 		readPayments(&b, ids, &rows)
 		readDisputes(&b, ids, &disputes)
+		readGiven(&b, ids, &back)
 		if err := postgres.Send(ctx, tx, &b); err != nil {
 			return err
 		}
@@ -91,7 +115,7 @@ func (w *Viewer) List(ctx context.Context, client domain.ClientID, f bookings.Fi
 		}
 		list = make([]View, 0, len(found))
 		for _, booking := range found {
-			list = append(list, View{Booking: booking, Payment: show(of[booking.ID.UUID], disputes)})
+			list = append(list, View{Booking: booking, Payment: show(of[booking.ID.UUID], disputes, back)})
 		}
 		return nil
 	})
@@ -105,14 +129,17 @@ func (w *Viewer) asOfOneMoment(ctx context.Context, read func(tx pgx.Tx) error) 
 	return pgx.BeginTxFunc(ctx, w.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, read)
 }
 
-// show takes from the disputes of some payments what this one's owner sees.
-func show(row payment, disputes []disputeRow) PaymentView {
+// show takes from the disputes and refunds of some payments what this one's owner sees.
+func show(row payment, disputes []disputeRow, back []given) PaymentView {
 	v := PaymentView{Status: row.Status, DeclineCode: row.DeclineCode, FailureCode: row.FailureCode, intent: row.ProviderIntentID}
 	for _, d := range disputes {
 		if d.PaymentID == row.ID {
 			seen := d.dispute()
 			v.Dispute = &seen
 		}
+	}
+	if i := slices.IndexFunc(back, func(g given) bool { return g.BookingID == row.BookingID }); i >= 0 {
+		v.Refunded, v.Refunding = back[i].Succeeded, back[i].Pending
 	}
 	return v
 }

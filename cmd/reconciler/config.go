@@ -89,7 +89,7 @@ func (p *parts) close() {
 func (c *settings) reconciler(p *parts, gateway payments.Gateway, sweep outbox.SweepConfig, drain time.Duration) *payments.Reconciler {
 	step := 4*c.Provider.StripeTimeout + 10*time.Second // a read with its retries, and a send
 	engine := payments.New(p.pool, gateway, p.waker, payments.Config{
-		Horizon: c.Sending.ProviderKeyHorizon, Backoff: c.Sending.SendBackoff, Poll: c.Poll, Watch: c.Watch,
+		Horizon: c.Sending.ProviderKeyHorizon, KeyRetention: c.Sending.ProviderKeyRetention, Backoff: c.Sending.SendBackoff, Poll: c.Poll, Watch: c.Watch,
 		Lease:         step + 10*time.Second,
 		EventInterval: c.Events.Interval, EventKeep: c.Events.Keep,
 		SweepInterval: c.Events.SweepInterval, SweepLag: c.Events.SweepLag, SweepOverlap: c.Events.SweepOverlap,

@@ -85,7 +85,7 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 	waker := outbox.NewWaker(jobs, logger)
 	defer waker.Close()
 	engine := payments.New(pool, gateway, waker, payments.Config{
-		Horizon: c.Protocol.Sending.ProviderKeyHorizon, MaxSends: c.Protocol.MaxSends, Backoff: c.Protocol.Sending.SendBackoff,
+		Horizon: c.Protocol.Sending.ProviderKeyHorizon, KeyRetention: c.Protocol.Sending.ProviderKeyRetention, MaxSends: c.Protocol.MaxSends, Backoff: c.Protocol.Sending.SendBackoff,
 		Sends:       sends,
 		LateRefunds: c.Protocol.LateRefunds,
 	}, logger)

@@ -105,14 +105,18 @@ func returnable(address string) bool {
 
 // Sending is how often, and for how long, a send to the provider may be made again: the same for all who send.
 type Sending struct {
-	ProviderKeyHorizon time.Duration `default:"20h" help:"How long after its first send a provider key may be sent again; less than the provider's memory of keys." setting:"PROVIDER_KEY_HORIZON"`
-	SendBackoff        time.Duration `default:"1s" help:"Wait after the first send without an answer; doubles, up to a minute." setting:"SEND_BACKOFF"`
+	ProviderKeyHorizon   time.Duration `default:"20h" help:"How long after its first send a provider key may be sent again; less than the provider's memory of keys." setting:"PROVIDER_KEY_HORIZON"`
+	ProviderKeyRetention time.Duration `default:"24h" help:"How long after its last send a provider key may still bring a refund that the provider does not list; only then is the next key taken. At least the horizon." setting:"PROVIDER_KEY_RETENTION"`
+	SendBackoff          time.Duration `default:"1s" help:"Wait after the first send without an answer; doubles, up to a minute." setting:"SEND_BACKOFF"`
 }
 
 // Configure checks the bounds.
 func (s *Sending) Configure(_ func(string) string, p *Problems) {
 	if s.ProviderKeyHorizon <= 0 || s.ProviderKeyHorizon >= 24*time.Hour {
 		p.Add("PROVIDER_KEY_HORIZON (--provider-key-horizon): %s is not between 0 and 24h, how long the provider remembers a key at least", s.ProviderKeyHorizon)
+	}
+	if s.ProviderKeyRetention < s.ProviderKeyHorizon {
+		p.Add("PROVIDER_KEY_RETENTION (--provider-key-retention): %s is less than PROVIDER_KEY_HORIZON, %s", s.ProviderKeyRetention, s.ProviderKeyHorizon)
 	}
 	if s.SendBackoff <= 0 {
 		p.Add("SEND_BACKOFF (--send-backoff): %s is not more than 0", s.SendBackoff)

@@ -30,6 +30,8 @@ type Payment struct {
 	Status      domain.PaymentStatus `json:"status"`
 	DeclineCode string               `json:"decline_code,omitempty" doc:"The provider's code for why the card was declined, such as insufficient_funds."`
 	FailureCode string               `json:"failure_code,omitempty" doc:"The provider's code for why the payment was declined or refused, such as card_declined or resource_missing."`
+	Refunded    int64                `json:"amount_refunded,omitempty" doc:"How much of the total went back, in its minor units; absent: nothing."`
+	Refunding   int64                `json:"amount_refund_pending,omitempty" doc:"How much more of it is on its way back."`
 	Dispute     *Dispute             `json:"dispute,omitempty" doc:"The cardholder's bank disputes the money that was taken, or has. Of several the one that is open, else the newest."`
 }
 
@@ -75,7 +77,9 @@ func showBooking(v payments.View) Booking {
 }
 
 func showPayment(v payments.PaymentView) Payment {
-	p := Payment{Status: v.Status, DeclineCode: v.DeclineCode, FailureCode: v.FailureCode}
+	p := Payment{
+		Status: v.Status, DeclineCode: v.DeclineCode, FailureCode: v.FailureCode, Refunded: v.Refunded, Refunding: v.Refunding,
+	}
 	if d := v.Dispute; d != nil {
 		p.Dispute = &Dispute{Status: d.Status, Amount: d.Amount, Reason: d.Reason}
 	}

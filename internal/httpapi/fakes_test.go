@@ -49,6 +49,10 @@ func (f fakes) List(context.Context, domain.ClientID, bookings.Filter) ([]paymen
 	return nil, domain.ErrNotFound
 }
 
+func (f fakes) Refunds(context.Context, domain.BookingID) (payments.RefundsView, error) {
+	return payments.RefundsView{}, domain.ErrNotFound
+}
+
 func (f fakes) After(_ context.Context, _ domain.BookingID, seq int64) ([]outbox.Happened, error) {
 	return f.events(seq), nil
 }

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -97,6 +98,21 @@ func allowed(scope clients.Scope) check {
 		}
 		return newProblem(CodeForbidden, "The token needs the scope "+string(scope)+".").
 			with("WWW-Authenticate", `Bearer realm="holdfast", error="insufficient_scope", scope="`+string(scope)+`"`)
+	}
+}
+
+// allowedAny asks for one of several scopes.
+func allowedAny(scopes ...clients.Scope) check {
+	return func(_ http.ResponseWriter, _ *http.Request, x *exchange) error {
+		if slices.ContainsFunc(scopes, x.principal.Can) {
+			return nil
+		}
+		names := make([]string, 0, len(scopes))
+		for _, scope := range scopes {
+			names = append(names, string(scope))
+		}
+		return newProblem(CodeForbidden, "The token needs one of the scopes "+strings.Join(names, " and ")+".").
+			with("WWW-Authenticate", `Bearer realm="holdfast", error="insufficient_scope", scope="`+string(scopes[0])+`"`)
 	}
 }
 

@@ -15,6 +15,7 @@ type Viewer interface {
 	List(ctx context.Context, client domain.ClientID, f bookings.Filter) ([]payments.View, error)
 	View(ctx context.Context, client domain.ClientID, id domain.BookingID) (payments.View, error)
 	Cancellation(ctx context.Context, client domain.ClientID, id domain.BookingID) (payments.Cancellation, error)
+	Refunds(ctx context.Context, id domain.BookingID) (payments.RefundsView, error)
 }
 
 type getBookingInput struct {

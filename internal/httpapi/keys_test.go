@@ -139,8 +139,7 @@ func TestIncident12_TheSameRequestOfTwoClients(t *testing.T) {
 	}
 }
 
-// What a key was used for on another route is nothing to this one. POST /v1/bookings is the only keyed route so far, so
-// the other's row is written by hand.
+// What a key was used for on another route is nothing to this one.
 func TestIncident12_KeysBelongToOneRoute(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -155,8 +154,14 @@ func TestIncident12_KeysBelongToOneRoute(t *testing.T) {
 		cancelled := b.cancel(t, booking, "shared")
 		require.Equal(t, http.StatusAccepted, cancelled.status, "%s", cancelled.body)
 		require.Empty(t, cancelled.header.Get("Idempotency-Replayed"))
+		_, err := b.db.Pool.Exec(t.Context(), `UPDATE payments SET status = 'succeeded' WHERE status = 'pending'`)
+		require.NoError(t, err)
+		b.token = b.newToken(t, "acme", clients.Scopes()...)
+		refunded := b.refund(t, booking, "shared", `{"amount":1,"reason":"one cent"}`)
+		require.Equal(t, http.StatusCreated, refunded.status, "%s", refunded.body)
+		require.Empty(t, refunded.header.Get("Idempotency-Replayed"))
 	}
-	require.Equal(t, 5, b.count(t, `SELECT count(*) FROM idempotency_keys WHERE key = 'shared'`))
+	require.Equal(t, 7, b.count(t, `SELECT count(*) FROM idempotency_keys WHERE key = 'shared'`))
 
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
@@ -170,7 +175,7 @@ func TestIncident12_KeysBelongToOneRoute(t *testing.T) {
 			}
 		}
 	}
-	require.ElementsMatch(t, []string{"/v1/bookings", "/v1/bookings/{id}/payment", "/v1/bookings/{id}/cancel"}, keyed, "a new keyed route is to be tried here for real")
+	require.ElementsMatch(t, []string{"/v1/bookings", "/v1/bookings/{id}/payment", "/v1/bookings/{id}/cancel", "/v1/ops/bookings/{id}/refunds"}, keyed, "a new keyed route is to be tried here for real")
 }
 
 // The order of members, white space and how a text is escaped are no part of what is meant.

@@ -45,6 +45,7 @@ func (s *Server) describe() huma.Config {
 		Info:    &huma.Info{Title: "Holdfast", Version: apiVersion, Description: overview},
 		Tags: []*huma.Tag{
 			{Name: "Bookings", Description: "Take a booking, and look at it."},
+			{Name: "Refunds", Description: "For operators and finance: give money back."},
 			{Name: "Resources", Description: "What can be booked."},
 			{Name: "Webhooks", Description: "For the payment provider."},
 			{Name: "Health", Description: "For load balancers and supervisors."},
@@ -190,6 +191,29 @@ func describeStreamBooking(gate huma.Middlewares) huma.Operation {
 	return op
 }
 
+func describeRequestRefund(gate huma.Middlewares) huma.Operation {
+	return decides(huma.Operation{
+		OperationID: "request-refund", Method: http.MethodPost, Path: "/v1/ops/bookings/{id}/refunds", Tags: []string{"Refunds"},
+		Summary: "Give money back",
+		Description: "Needs the scope operator or finance, and an Idempotency-Key. For a booking of any client that was paid. The refund is made once, however often it is asked for under its key; " +
+			"two keys are two refunds, even of equal amounts. 201 tells that it will be made: list the refunds for what came of it, and follow the events refunded and refund_failed. " +
+			"All refunds together never give back more than was taken: those that are on their way count, those that failed do not.",
+		DefaultStatus: http.StatusCreated,
+		Responses:     map[string]*huma.Response{"201": {Description: "The refund will be made.", Content: map[string]*huma.MediaType{"application/json": {Schema: reference("Refund")}}}},
+	}, gate, CodeBookingNotPaid, CodeRefundExceeds, CodeChargeDisputed, CodeAmountTooFine, CodeNotFound)
+}
+
+func describeListRefunds(gate huma.Middlewares) huma.Operation {
+	op := scoped(huma.Operation{
+		OperationID: "list-refunds", Method: http.MethodGet, Path: "/v1/ops/bookings/{id}/refunds", Tags: []string{"Refunds"},
+		Summary: "List the refunds of a booking",
+		Description: "Needs the scope operator or finance. All refunds of a booking of any client, the oldest first, those included that somebody has made at the payment provider's dashboard, " +
+			"and what is left to be given back.",
+	}, CodeNotFound, CodeValidationFailed)
+	op.Middlewares = gate
+	return op
+}
+
 func describeListResources(gate huma.Middlewares) huma.Operation {
 	op := scoped(huma.Operation{
 		OperationID: "list-resources", Method: http.MethodGet, Path: "/v1/resources", Tags: []string{"Resources"},
@@ -300,6 +324,7 @@ func reference(schema string) *huma.Schema {
 func finish(document *huma.OpenAPI) ([]byte, error) {
 	schemas := document.Components.Schemas
 	schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
+	schemas.Schema(reflect.TypeFor[Refund](), true, "Refund")
 	schemas.Schema(reflect.TypeFor[Booking](), true, "Booking") // which the answer to a POST refers to by name
 	codes := make([]any, 0, len(kinds))
 	for _, code := range Codes() {
@@ -314,8 +339,10 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 	explain(schemas.Map()["NextAction"].Properties["type"], actionTypes())
 	explain(schemas.Map()["Payment"].Properties["status"], paymentStatuses())
 	explainOpen(schemas.Map()["Dispute"].Properties["status"], disputeStatuses())
+	explain(schemas.Map()["Refund"].Properties["status"], refundStatuses())
+	explain(schemas.Map()["Refund"].Properties["cause"], refundCauses())
 	// Answers may get new members; requests may not have any that are not listed.
-	for _, name := range []string{"Booking", "BookingDetail", "NextAction", "Payment", "Dispute", "Money", "Cancellation", "CancellationPreview", "CancellationTerm", "RefundStep", "Resource", "Problem", "Fault", "ListResourcesOutputBody", "ListBookingsOutputBody", "StatusOutputBody"} {
+	for _, name := range []string{"Booking", "BookingDetail", "NextAction", "Payment", "Dispute", "Money", "Cancellation", "CancellationPreview", "CancellationTerm", "RefundStep", "Refund", "Resource", "Problem", "Fault", "ListRefundsOutputBody", "ListResourcesOutputBody", "ListBookingsOutputBody", "StatusOutputBody"} {
 		schemas.Map()[name].AdditionalProperties = nil
 	}
 	// huma registers its own error model with every operation; this API never answers with it.
@@ -332,6 +359,9 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 	body = document.Paths["/v1/bookings/{id}/payment"].Post.RequestBody
 	body.Description = "The other card."
 	body.Content["application/json"].Schema = schemas.Schema(reflect.TypeFor[paymentRequest](), true, "PaymentRequest")
+	body = document.Paths["/v1/ops/bookings/{id}/refunds"].Post.RequestBody
+	body.Description = "How much, and why."
+	body.Content["application/json"].Schema = schemas.Schema(reflect.TypeFor[refundRequest](), true, "RefundRequest")
 	body = document.Paths["/v1/bookings/{id}/cancel"].Post.RequestBody
 	body.Description = "Nothing has to be said: {}. With expected_refund nothing else than that is given back."
 	answers := document.Paths["/v1/bookings/{id}/cancel"].Post.Responses

@@ -120,7 +120,7 @@ func TestOpenAPIHoldsTogether(t *testing.T) {
 		}
 	}
 	slices.Sort(ids)
-	require.Equal(t, []string{"cancel-booking", "change-payment", "create-booking", "get-booking", "get-resource", "health", "list-bookings", "list-resources", "preview-cancellation", "ready", "receive-stripe-webhook", "stream-booking"}, ids)
+	require.Equal(t, []string{"cancel-booking", "change-payment", "create-booking", "get-booking", "get-resource", "health", "list-bookings", "list-refunds", "list-resources", "preview-cancellation", "ready", "receive-stripe-webhook", "request-refund", "stream-booking"}, ids)
 }
 
 func TestOpenAPIListsEveryCode(t *testing.T) {

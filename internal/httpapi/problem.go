@@ -12,6 +12,7 @@ import (
 	"holdfast/domain"
 	"holdfast/internal/bookings"
 	"holdfast/internal/clients"
+	"holdfast/payments"
 )
 
 // Code names a problem for programs. It never changes its meaning.
@@ -36,6 +37,9 @@ const (
 	CodePaymentNotDeclined   Code = "payment_not_declined"
 	CodeBookingOver          Code = "booking_over"
 	CodeRefundChanged        Code = "refund_changed"
+	CodeBookingNotPaid       Code = payments.RefundNotPaid
+	CodeRefundExceeds        Code = payments.RefundExceeds
+	CodeChargeDisputed       Code = payments.RefundDisputed
 	CodeRequestInProgress    Code = "request_in_progress"
 	CodeKeyExpired           Code = "idempotency_key_expired"
 	CodeBodyTooLarge         Code = "body_too_large"
@@ -79,6 +83,9 @@ var kinds = map[Code]kind{ //nolint:gochecknoglobals // a constant table
 	CodePriceChanged:         {http.StatusConflict, "The price has changed"},
 	CodeBookingOver:          {http.StatusConflict, "The time of the booking is over"},
 	CodeRefundChanged:        {http.StatusConflict, "The refund has changed"},
+	CodeBookingNotPaid:       {http.StatusConflict, "The booking is not paid"},
+	CodeRefundExceeds:        {http.StatusConflict, "More than is left would go back"},
+	CodeChargeDisputed:       {http.StatusConflict, "The charge is disputed"},
 	CodePaymentNotDeclined:   {http.StatusConflict, "No other card is called for"},
 	CodeRequestInProgress:    {http.StatusConflict, "A request with this key is in progress"},
 	CodeKeyExpired:           {http.StatusConflict, "The stored answer for this key has expired"},

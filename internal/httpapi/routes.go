@@ -26,6 +26,8 @@ func (s *Server) register() error {
 	operation(s, api, describeChangePayment(s.gate(s.authenticated, allowed(clients.BookingsWrite), keyed, withJSON)), s.changePayment)
 	operation(s, api, describeCancelBooking(s.gate(s.authenticated, allowed(clients.BookingsWrite), keyed, withJSON)), s.cancelBooking)
 	operation(s, api, describePreviewCancellation(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.previewCancellation)
+	operation(s, api, describeRequestRefund(s.gate(s.authenticated, allowedAny(clients.Operator, clients.Finance), keyed, withJSON)), s.requestRefund)
+	operation(s, api, describeListRefunds(s.gate(s.authenticated, allowedAny(clients.Operator, clients.Finance))), s.listRefunds)
 	operation(s, api, describeListResources(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.listResources)
 	operation(s, api, describeGetResource(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.getResource)
 	operation(s, api, describeWebhook(s.gate(s.withDelivery)), s.receiveWebhook)
