@@ -538,3 +538,32 @@ func TestRefund_WatchedForAMonth(t *testing.T) {
 	require.GreaterOrEqual(t, gone, 30*24*time.Hour)
 	require.Less(t, looks, 15)
 }
+
+// A replay of what is owed comes to an end also where nothing can be sent (G7): while a part of the charge is disputed it is parked
+// again, and told no second time; where somebody has given it all back by hand meanwhile, it is over.
+func TestRefund_AReplayThatCannotGoOn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	disputed, gone := b.lateSuccess(), b.lateSuccess()
+	for _, id := range []domain.BookingID{disputed, gone} {
+		effect := b.effect(id, domain.EffectRefund)
+		b.perform(stripesim.Action{Action: "open_dispute", PaymentIntent: b.intent(id), Amount: 1000})
+		require.Equal(t, "parked", b.heal(effect))
+	}
+	b.exec(`
+		INSERT INTO disputes (id, payment_id, amount, currency, reason, status, withdrawn, opened_at, created_at, updated_at)
+		SELECT 'dp_' || id, id, 1000, 'EUR', 'fraudulent', 'needs_response', true, now(), now(), now() FROM payments WHERE booking_id = $1`, disputed)
+	b.perform(stripesim.Action{Action: "close_dispute", PaymentIntent: b.intent(gone)})
+	b.perform(stripesim.Action{Action: "refund", PaymentIntent: b.intent(gone)})
+	for id, want := range map[domain.BookingID]string{disputed: "parked", gone: "done"} {
+		effect := b.effect(id, domain.EffectRefund)
+		_, err := outbox.Replay(b.ctx, b.db.Pool, effect, "ada", "once more")
+		require.NoError(t, err)
+		b.exec(`UPDATE outbox SET status = 'in_doubt', due_at = clock_timestamp() WHERE id = $1`, effect) // listed first
+		require.Equal(t, want, b.heal(effect), b.tale(id))
+	}
+	require.Equal(t, []string{"held", "failed", "refund_failed"}, b.events(disputed))
+	require.Equal(t, []string{"held", "failed", "refund_failed", "refunded"}, b.events(gone), "theirs")
+	require.Equal(t, 2, b.sent("refunds.create"))
+	b.booksAgree(gone)
+}

@@ -144,12 +144,22 @@ func sum(of []ProviderRefund) (n int64) {
 }
 
 // refuseRefund settles a refund that was refused for good. Where somebody has given back a part of what the customer is owed, the
-// rest goes back under the next key.
+// rest goes back under the next key, unless a dispute forbids that, too. One that had failed before, and that a person has
+// replayed in vain, is told no second time.
 func (p *Payments) refuseRefund(t refundCase, code string) (decision, error) {
 	last := t.last()
-	if left := t.d.left(t.f.ID); last != nil && t.f.owed() && left > 0 && left < t.f.Amount {
+	left, contested := t.d.left(t.f.ID), t.d.balance.Contested || code == CodeDisputed
+	switch {
+	case last != nil && t.f.owed() && !contested && left > 0 && left < t.f.Amount:
 		concludeCall(t.b, last, Rejected)
 		return p.beginKey(t, last.Ordinal+1)
+	case t.f.Status == refundFailed && (left > 0 || contested):
+		return p.parkRefund(t, "the refund cannot be made: "+code)
+	case t.f.Status == refundFailed:
+		outbox.Note(t.b, t.d.effect.ID, "nothing is left to go back", 0)
+		outbox.Done(t.b, t.d.effect.ID)
+		t.r.done(t.b)
+		return decision{}, nil
 	}
 	m, err := p.failRow(t.b, t.d, t.f, "", code)
 	t.r.done(t.b)
