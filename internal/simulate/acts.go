@@ -23,6 +23,7 @@ func acts() []act {
 		{"somebody uses a key again for something else", 1, (*schedule).reuse},
 		{"a customer brings another card", 5, (*schedule).changeCard},
 		{"a customer cancels", 2, (*schedule).cancel},
+		{"a customer cancels what is paid", 2, (*schedule).cancelPaid},
 		{"a customer authenticates", 3, happens(stripesim.Action{Action: "authenticate"})},
 		{"a customer fails to authenticate", 2, happens(stripesim.Action{Action: "fail_authentication"})},
 		{"a customer pays with the browser", 2, happens(stripesim.Action{Action: "customer_confirm", PaymentMethod: "pm_card_mastercard"})},
@@ -72,6 +73,7 @@ func acts() []act {
 
 		// Operators.
 		{"an operator replays", 5, (*schedule).replay},
+		{"somebody of finance gives money back", 4, (*schedule).refund},
 		{"an operator pauses", 1, (*schedule).pauseKind},
 		{"an operator resumes", 1, (*schedule).resumeKind},
 

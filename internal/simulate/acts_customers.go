@@ -16,7 +16,8 @@ import (
 type request struct {
 	what  string
 	key   string
-	book  bool // it asks for a booking
+	book  bool   // it asks for a booking
+	audit string // the reason that the one row of the audit gives, if the answer is a 201; empty: none
 	send  func(ctx context.Context) (bookings.Response, error)
 	other func(ctx context.Context) (bookings.Response, error) // another meaning under the same key
 
@@ -112,12 +113,26 @@ func (s *schedule) changeCard() {
 
 func (s *schedule) cancel() {
 	if b, ok := s.some(); ok {
-		s.askAbout(b, "to cancel "+b.ID.String(), func(ctx context.Context, a payments.Ask, _ bool) (bookings.Response, error) {
-			return s.desk.Cancel(ctx, a, nil, func(v payments.View, c payments.Cancellation) (int, []byte, error) {
-				return show(v, c.Outcome != payments.CancelTooLate)
-			})
-		})
+		s.askToCancel(b)
 	}
+}
+
+// cancelPaid cancels a booking that stands.
+func (s *schedule) cancelPaid() {
+	for _, b := range s.bookings {
+		if b.Status == "confirmed" {
+			s.askToCancel(b)
+			return
+		}
+	}
+}
+
+func (s *schedule) askToCancel(b booking) {
+	s.askAbout(b, "to cancel "+b.ID.String(), func(ctx context.Context, a payments.Ask, _ bool) (bookings.Response, error) {
+		return s.desk.Cancel(ctx, a, nil, func(v payments.View, c payments.Cancellation) (int, []byte, error) {
+			return show(v, c.Outcome != payments.CancelTooLate)
+		})
+	})
 }
 
 // askAbout makes and sends a keyed request about a booking of its owner.

@@ -42,6 +42,10 @@ type bookingRow struct {
 	Received      int64
 	Card          int
 	Intent        string
+
+	CancelHours  *float64 // so many hours before its start the customer asked to cancel it
+	CancelRefund *int64   // what was decided then
+	Policy       domain.RefundPolicy
 }
 
 type callRow struct {
@@ -89,8 +93,10 @@ func (s *schedule) readBooks() books {
 			SELECT b.id, b.client_id AS client, b.status, b.amount, b.currency, b.quantity, b.event_seq,
 			       (SELECT count(*) FROM allocations a WHERE a.booking_id = b.id AND a.active) AS active,
 			       p.id AS payment, p.status AS payment_status, p.amount AS payment_amount, p.amount_received AS received, p.card,
-			       coalesce(p.provider_intent_id, '') AS intent
-			  FROM bookings b LEFT JOIN payments p ON p.booking_id = b.id ORDER BY b.created_at`),
+			       coalesce(p.provider_intent_id, '') AS intent,
+			       extract(epoch FROM lower(b.during) - b.cancel_requested_at)::float8 / 3600 AS cancel_hours, b.cancel_refund,
+			       r.refund_policy AS policy
+			  FROM bookings b JOIN resources r ON r.id = b.resource_id LEFT JOIN payments p ON p.booking_id = b.id ORDER BY b.created_at`),
 		calls: rows[callRow](s, `SELECT payment_id AS payment, operation, key FROM provider_calls ORDER BY first_sent_at`),
 		effects: rows[effectRow](s, `
 			SELECT id, booking_id AS booking, kind, status, coalesce(event_type, '') AS event_type, coalesce(event_seq, 0) AS event_seq
@@ -245,8 +251,8 @@ func (s *schedule) checkCharges(b books) {
 	}
 }
 
-// checkKept: of a booking that stands we keep its price, of one that has ended nothing; and one that ended for lack of money
-// has never taken any, not even for a while (G4).
+// checkKept: of a booking that stands we keep its price, but for what finance gave back; of one that its customer has cancelled
+// what its policy keeps, of any other nothing; and one that ended for lack of money has never taken any, not even for a while (G4).
 func (s *schedule) checkKept(b books) {
 	for _, booking := range b.bookings {
 		var taken int64
@@ -254,17 +260,54 @@ func (s *schedule) checkKept(b books) {
 			taken += c.AmountCaptured
 		}
 		ours, byHand := b.returned(booking)
-		returned, want := ours+byHand, int64(0)
-		if booking.Status == "confirmed" {
-			want = units(booking.Amount, booking.Currency) - byHand
+		given := map[string]int64{} // by our rows
+		asked := 0
+		for _, f := range b.refunds {
+			if f.Booking == booking.ID && f.Status == "succeeded" {
+				given[f.Reason] += f.Amount
+			}
+			if f.Booking == booking.ID && f.Reason != "cancellation" && f.Reason != "late_success" {
+				asked++ // others had a hand in it, in vain maybe
+			}
 		}
-		if taken-returned != want {
-			s.fail("G4", "booking %s is %s: %d were taken and %d given back, and %d are to be kept", booking.ID, booking.Status, taken, returned, want)
+		owed := int64(0) // by us, beside what finance has given back
+		switch {
+		case booking.Status == "confirmed" || taken == 0:
+		case booking.Status != "cancelled":
+			owed = booking.Amount
+		case booking.CancelRefund == nil:
+			s.fail("G4", "booking %s is cancelled, and nobody asked for it", booking.ID)
+		case given["late_success"] > 0: // taken after it was over
+			owed = booking.Amount
+		default:
+			owed = *booking.CancelRefund
+			alone := asked == 0 && !b.disputed(booking)
+			if by := policyGives(booking.Policy, booking.Amount, booking.Currency, *booking.CancelHours); owed > by || alone && owed != by {
+				s.fail("G4", "booking %s was cancelled %f hours before its start: its policy gives %d of %d back, and %d was decided",
+					booking.ID, *booking.CancelHours, by, booking.Amount, owed)
+			}
+		}
+		owed = min(owed, booking.Amount-given["requested"]-given["dashboard"])
+		if want := units(owed+given["requested"], booking.Currency); asked == 0 && ours != want || ours < want && !b.inVain(booking) {
+			s.fail("G4", "booking %s is %s: %d were taken, %d given back by us and %d at the dashboard, and %d are to go back",
+				booking.ID, booking.Status, taken, ours, byHand, want)
 		}
 		if (booking.Status == "expired" || booking.Status == "failed") && taken > 0 {
 			s.fail("G4", "booking %s is %s although the money was taken", booking.ID, booking.Status)
 		}
 	}
+}
+
+// disputed tells whether a bank has ever disputed the booking's charge, or asked about it.
+func (b books) disputed(booking bookingRow) bool {
+	return booking.Intent != "" && slices.ContainsFunc(b.ledger.Disputes, func(d stripesim.LedgerDispute) bool { return d.PaymentIntent == booking.Intent })
+}
+
+// inVain tells whether a refund of the booking that was not owed has failed: while it was on its way, less was left for others.
+func (b books) inVain(booking bookingRow) bool {
+	return slices.ContainsFunc(b.refunds, func(f refundRow) bool {
+		return f.Booking == booking.ID && f.Status == "failed" && (f.Reason == "requested" || f.Reason == "dashboard")
+	})
 }
 
 // checkDoubts: nothing is left in doubt or undone (G5).
@@ -301,6 +344,21 @@ func (s *schedule) checkActions(b books) {
 			same := a.effect == nil && row.Effect == nil || a.effect != nil && row.Effect != nil && *a.effect == *row.Effect
 			if row.Action != a.action || row.Actor != string(operator) || !row.Whole || !same {
 				s.fail("G7", "%s (%s) has left the row %+v", a.action, a.reason, row)
+			}
+		}
+	}
+	for _, q := range s.requests {
+		if q.audit == "" {
+			continue
+		}
+		found := left[q.audit]
+		delete(left, q.audit)
+		if least, most := count(q.answer != nil && q.answer.Status == http.StatusCreated), count(q.answer == nil || q.answer.Status == http.StatusCreated); len(found) < least || len(found) > most {
+			s.fail("G7", "%s (%s) has left %d rows, and should have left %d to %d", q.what, q.key, len(found), least, most)
+		}
+		for _, row := range found {
+			if row.Action != "refund" || row.Actor != string(operator) || !row.Whole || row.Effect == nil {
+				s.fail("G7", "%s (%s) has left the row %+v", q.what, q.key, row)
 			}
 		}
 	}

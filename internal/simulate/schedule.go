@@ -226,6 +226,7 @@ func (s *schedule) setUp() {
 	} {
 		r.TimeZone, r.UnitMinutes = "Europe/Berlin", 60
 		r.Hold = pick(c, 15*time.Minute, time.Hour, 12*time.Hour)
+		r.Refunds = pick(c, policies()...)
 		made, err := setup.CreateResource(s.ctx, r)
 		must(err)
 		s.resources = append(s.resources, made)
