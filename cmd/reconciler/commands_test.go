@@ -43,6 +43,8 @@ func setup(t *testing.T) *testBundle {
 			'2030-05-01T10:00Z', '2030-05-01T11:00Z', 1, NULL, NULL, 'Ada', 'ada@example.com', 'pm_card_visa', '{}')`,
 		domain.NewID[domain.ClientID](), b.booking, domain.NewID[domain.PaymentID](), b.charge, domain.NewID[domain.EffectID](), resource)
 	b.exec(t, `UPDATE outbox SET created_at = now() + interval '1 hour' WHERE kind = 'publish'`) // it has no job yet
+	// What the account's balance did is read by others, or it would be due as soon as the second ends.
+	b.exec(t, `INSERT INTO provider_transactions_cursor (read_to, due_at) VALUES (now(), now() + interval '1 day')`)
 	return b
 }
 
