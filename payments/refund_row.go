@@ -33,6 +33,7 @@ const (
 type refund struct {
 	ID               uuid.UUID
 	EffectID         uuid.UUID // zero: made by hand at the provider
+	Open             bool      // its effect is not finished
 	Amount           int64
 	Currency         string
 	Reason           string
@@ -59,10 +60,21 @@ func (f refund) owed() bool { return owed(f.Reason) }
 
 func owed(reason string) bool { return reason == reasonLateSuccess || reason == reasonCancellation }
 
+// countedOn tells whether the customer's cancellation gives back less than the policy says, because other refunds, or disputes, had
+// taken the rest at that time. If such a refund fails, the rest is owed.
+func (d dossier) countedOn() bool {
+	c := d.booking.Cancellation
+	if c == nil {
+		return false
+	}
+	return d.booking.RefundPolicy.Terms(d.booking.Start, c.RequestedAt)[0].Of(d.booking.Total, 1).Amount > c.Refund.Amount
+}
+
 // readRefunds queues the reading of all refunds of a booking's payment, oldest first.
 func readRefunds(b *pgx.Batch, id domain.BookingID, into *[]refund) {
 	postgres.All(b, "read the refunds of a payment", into, `
-		SELECT id, coalesce(effect_id, '00000000-0000-0000-0000-000000000000') AS effect_id, amount, currency, reason,
+		SELECT id, coalesce(effect_id, '00000000-0000-0000-0000-000000000000') AS effect_id,
+		       EXISTS (SELECT FROM outbox o WHERE o.id = effect_id AND o.status IN ('pending', 'in_doubt', 'parked')) AS open, amount, currency, reason,
 		       coalesce(category, '') AS category, coalesce(requested_by, '') AS requested_by,
 		       coalesce(request_reason, '') AS request_reason, status, held_back_at IS NOT NULL AS held_back,
 		       coalesce(provider_refund_id, '') AS provider_refund_id, coalesce(failure_code, '') AS failure_code, created_at, settled_at

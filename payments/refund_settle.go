@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
@@ -153,10 +154,10 @@ func (p *Payments) refuseRefund(t refundCase, code string) (decision, error) {
 	case last != nil && t.f.owed() && !contested && left > 0 && left < t.f.Amount:
 		concludeCall(t.b, last, Rejected)
 		return p.beginKey(t, last.Ordinal+1)
-	case t.f.Status == refundFailed && (left > 0 || contested):
+	case t.f.Status == refundFailed && (contested || left >= t.f.Amount || left > 0 && t.f.owed()):
 		return p.parkRefund(t, "the refund cannot be made: "+code)
 	case t.f.Status == refundFailed:
-		outbox.Note(t.b, t.d.effect.ID, "nothing is left to go back", 0)
+		outbox.Note(t.b, t.d.effect.ID, "too little is left to go back", 0)
 		outbox.Done(t.b, t.d.effect.ID)
 		t.r.done(t.b)
 		return decision{}, nil
@@ -292,14 +293,15 @@ func (p *Payments) succeedRow(b *pgx.Batch, d *dossier, f *refund, providerID st
 		 WHERE id = $1 AND status <> 'succeeded'`, f.ID, providerID, firstRefundWatch)
 	if f.effect() != (domain.EffectID{}) {
 		outbox.Done(b, f.effect())
+		f.Open = false
 	}
 	return p.tellOfRefund(b, d, *f, domain.EventRefunded)
 }
 
 // failRow queues that a refund has given nothing back, or nothing any more, and tells of it: its amount is left again. Where the
-// money is owed, a person has to see to it, and a replay takes the next key; otherwise the effect is over.
+// money is owed, by the refund's reason or since the customer's cancellation has counted on it, a person has to see to it, and a
+// replay takes the next key; otherwise the effect is over.
 func (p *Payments) failRow(b *pgx.Batch, d *dossier, f *refund, providerID, code string) (domain.Move, error) {
-	late := f.Status == refundSucceeded
 	f.Status, f.FailureCode = refundFailed, code
 	if providerID != "" {
 		f.ProviderRefundID = providerID
@@ -317,19 +319,58 @@ func (p *Payments) failRow(b *pgx.Batch, d *dossier, f *refund, providerID, code
 		why += ": " + code
 	}
 	switch {
-	case f.effect() == (domain.EffectID{}):
-	case f.owed() && (d.left(f.ID) > 0 || d.balance.Contested): // what a dispute has taken may come back
-		p.cryOut(*d, *f, why)
-		if late { // its effect is done
-			f.EffectID = outbox.Append(b, d.booking.ID, domain.EffectRefund).UUID
-			postgres.Exec(b, "give a refund a new effect", `UPDATE refunds SET effect_id = $2 WHERE id = $1`, f.ID, f.EffectID)
-		}
-		outbox.Park(b, f.effect(), why)
+	case d.left(f.ID) == 0 && !d.balance.Contested: // what a dispute has taken may come back
+		finish(b, f, why)
+	case f.owed(), f.Reason == reasonRequested && d.countedOn():
+		p.parkFailed(b, d, f, why)
 	default:
-		outbox.Note(b, f.effect(), why, 0)
-		outbox.Done(b, f.effect())
+		finish(b, f, why)
+		p.oweAgain(b, d, f, why)
 	}
 	return p.tellOfRefund(b, d, *f, domain.EventRefundFailed)
+}
+
+// finish queues that nothing is left to do for a refund, if it is ours.
+func finish(b *pgx.Batch, f *refund, why string) {
+	if f.effect() == (domain.EffectID{}) {
+		return
+	}
+	outbox.Note(b, f.effect(), why, 0)
+	outbox.Done(b, f.effect())
+	f.Open = false
+}
+
+// parkFailed leaves a refund that has failed to a person, whose replay takes the next key. One whose effect is finished gets a new one.
+func (p *Payments) parkFailed(b *pgx.Batch, d *dossier, f *refund, why string) {
+	p.cryOut(*d, *f, why)
+	if !f.Open {
+		f.EffectID, f.Open = outbox.Append(b, d.booking.ID, domain.EffectRefund).UUID, true
+		postgres.Exec(b, "give a refund a new effect", `UPDATE refunds SET effect_id = $2 WHERE id = $1`, f.ID, f.EffectID)
+	}
+	outbox.Park(b, f.effect(), why)
+}
+
+// oweAgain sees to what is owed where a refund has failed that had taken the place of one of ours: ours that had failed for that
+// is parked. Where ours gave back only the rest, a person has to ask for what is missing, and is told so aloud.
+func (p *Payments) oweAgain(b *pgx.Batch, d *dossier, f *refund, why string) {
+	missing := d.countedOn()
+	for i := range d.refunds {
+		o := &d.refunds[i]
+		switch {
+		case !o.owed():
+		case o.Status != refundFailed:
+			missing = missing || o.Reason == reasonLateSuccess && d.left(uuid.Nil) > 0
+		case !o.Open:
+			p.parkFailed(b, d, o, "another refund had given back what is owed, and has failed: "+why)
+			return
+		default:
+			return // it is a person's already
+		}
+	}
+	if missing {
+		p.logger.Error("a refund has failed, and no refund of ours gives it back although the customer is owed it: ask for one",
+			"booking_id", d.booking.ID, "refund_id", f.ID, "reason", why)
+	}
 }
 
 // tellOfRefund queues the event, and raises the booking's sequence in d, so that one transaction can tell of several.
