@@ -99,8 +99,10 @@ func (s *schedule) checkTold(b books) {
 		}
 		more = again
 	}
+	refused := map[string]bool{} // by key: the answer of the send that was carried out may be lost, and only a later one bring it
 	for _, e := range b.journal {
-		if e.Operation == "payment_intents.update" && e.Status/100 == 4 && !e.Replayed {
+		if e.Operation == "payment_intents.update" && e.Status/100 == 4 && !refused[e.IdempotencyKey] {
+			refused[e.IdempotencyKey] = true
 			happened["payment_intent.payment_failed "+e.Object]++
 		}
 	}
