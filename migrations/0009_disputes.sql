@@ -23,9 +23,10 @@ CREATE INDEX disputes_open_idx ON disputes (status) WHERE status NOT IN ('won', 
 -- booking's lock.
 --   refundable: taken, less what went back or may still, less what a dispute has taken; never below zero
 --   contested:  the provider refuses every refund while the bank and we still argue; an inquiry (warning_…) takes no money
+--   awaited:    a dispute is won, and its money is not back with us yet
 CREATE VIEW payment_balances AS
 SELECT p.id AS payment_id, p.booking_id, p.currency, taken.amount AS captured, refunds.amount AS refunded, disputes.amount AS disputed,
-       greatest(taken.amount - refunds.amount - disputes.amount, 0) AS refundable, disputes.contested
+       greatest(taken.amount - refunds.amount - disputes.amount, 0) AS refundable, disputes.contested, disputes.awaited
   FROM payments p
  CROSS JOIN LATERAL (
        SELECT CASE WHEN p.status = 'succeeded' THEN coalesce(nullif(p.amount_received, 0), p.amount) ELSE 0 END AS amount) AS taken
@@ -34,5 +35,6 @@ SELECT p.id AS payment_id, p.booking_id, p.currency, taken.amount AS captured, r
  CROSS JOIN LATERAL (
        SELECT coalesce(sum(CASE WHEN d.currency = p.currency THEN d.amount ELSE taken.amount END) -- in another currency: all of it
                            FILTER (WHERE d.withdrawn OR d.status <> 'won' AND d.status NOT LIKE 'warning\_%'), 0)::bigint AS amount,
-              coalesce(bool_or(d.status NOT IN ('won', 'lost') AND d.status NOT LIKE 'warning\_%'), false) AS contested
+              coalesce(bool_or(d.status NOT IN ('won', 'lost') AND d.status NOT LIKE 'warning\_%'), false) AS contested,
+              coalesce(bool_or(d.status = 'won' AND d.withdrawn), false) AS awaited
          FROM disputes d WHERE d.payment_id = p.id) AS disputes;

@@ -32,7 +32,11 @@ type Balance struct {
 	Disputed   int64 // by disputes that have taken money, or are about to, and not given it back
 	Refundable int64 // what is left; never below zero
 	Contested  bool  // a dispute is open and no mere inquiry: the provider refuses every refund
+	Awaited    bool  // a dispute is won, and its money is not back with us yet
 }
+
+// Returns tells whether what a dispute has taken may still come back.
+func (b Balance) Returns() bool { return b.Contested || b.Awaited }
 
 // CodeDisputed is the provider's refusal of a refund of a charge that is disputed, and ours.
 const CodeDisputed = "charge_disputed"
@@ -40,5 +44,5 @@ const CodeDisputed = "charge_disputed"
 // ReadBalance queues a reading of the balance of a booking's payment. Whoever decides on it holds the booking's lock.
 func ReadBalance(b *pgx.Batch, id domain.BookingID, into *Balance) {
 	postgres.One(b, "read the balance of a payment", func(row Balance) { *into = row },
-		`SELECT captured, refunded, disputed, refundable, contested FROM payment_balances WHERE booking_id = $1`, id)
+		`SELECT captured, refunded, disputed, refundable, contested, awaited FROM payment_balances WHERE booking_id = $1`, id)
 }

@@ -128,6 +128,9 @@ func (p *Payments) beginKey(t refundCase, ordinal int) (decision, error) {
 	if t.d.balance.Contested {
 		return p.refuseRefund(t, CodeDisputed)
 	}
+	if t.d.balance.Awaited && t.f.owed() && left < t.f.Amount { // else what comes back would be forgotten
+		return p.refuseRefund(t, CodeDisputed)
+	}
 	if left == 0 || left < t.f.Amount && !t.f.owed() {
 		return p.refuseRefund(t, codeExceeds)
 	}

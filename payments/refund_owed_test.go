@@ -124,3 +124,32 @@ func TestRefund_OwedAndNobodysEffect(t *testing.T) {
 	require.Contains(t, log.String(), "level=ERROR")
 	require.Contains(t, log.String(), "no refund of ours gives it back")
 }
+
+// A dispute is won, and its money is not back with us yet: what is owed stays owed until it is. A replay in between parks it again, and
+// does not make do with what there is (G5, G7).
+func TestRefund_OwedUntilAWonDisputeIsPaidBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.config.Poll = 10 * time.Millisecond
+	for _, part := range []int64{0, 1000} { // 0: all of it
+		id := b.lateSuccess()
+		intent := b.intent(id)
+		b.dispute(intent, stripesim.Action{Action: "open_dispute", Amount: part})
+		b.hearDisputes(intent)
+		require.Equal(t, "parked", b.healRefund(id))
+		effect := b.effect(id, domain.EffectRefund)
+		replay := func() string {
+			_, err := outbox.Replay(b.ctx, b.db.Pool, effect, "ada", "the dispute is won")
+			require.NoError(t, err)
+			return b.heal(effect)
+		}
+		b.exec(`UPDATE disputes SET status = 'won' WHERE payment_id = (SELECT id FROM payments WHERE booking_id = $1)`, id)
+		require.Equal(t, "parked", replay(), b.tale(id))
+		require.Equal(t, []string{"late_success 2500 failed charge_disputed"}, b.rows(id))
+		b.dispute(intent, stripesim.Action{Action: "close_dispute"})
+		b.exec(`UPDATE disputes SET withdrawn = false WHERE payment_id = (SELECT id FROM payments WHERE booking_id = $1)`, id)
+		require.Equal(t, "done", replay(), b.tale(id))
+		sum, _ := b.paidBack(id)
+		require.Equal(t, int64(2500), sum)
+	}
+}

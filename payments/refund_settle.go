@@ -149,7 +149,7 @@ func sum(of []ProviderRefund) (n int64) {
 // replayed in vain, is told no second time.
 func (p *Payments) refuseRefund(t refundCase, code string) (decision, error) {
 	last := t.last()
-	left, contested := t.d.left(t.f.ID), t.d.balance.Contested || code == CodeDisputed
+	left, contested := t.d.left(t.f.ID), t.d.balance.Returns() || code == CodeDisputed
 	switch {
 	case last != nil && t.f.owed() && !contested && left > 0 && left < t.f.Amount:
 		concludeCall(t.b, last, Rejected)
@@ -319,7 +319,7 @@ func (p *Payments) failRow(b *pgx.Batch, d *dossier, f *refund, providerID, code
 		why += ": " + code
 	}
 	switch {
-	case d.left(f.ID) == 0 && !d.balance.Contested: // what a dispute has taken may come back
+	case d.left(f.ID) == 0 && !d.balance.Returns(): // what a dispute has taken may come back
 		finish(b, f, why)
 	case f.owed(), f.Reason == reasonRequested && d.countedOn():
 		p.parkFailed(b, d, f, why)
