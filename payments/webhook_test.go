@@ -357,9 +357,9 @@ func TestEvents_AreNeverBelieved(t *testing.T) {
 	failed := b.deliver(b.claim("evt_failed", "payment_intent.payment_failed", "pi_other", metadata))
 	canceled := b.deliver(b.claim("evt_canceled", "payment_intent.canceled", b.intent(id), metadata))
 	b.settleEvents(p)
-	for event, want := range map[string]string{early: "pending", other: "parked", failed: "ignored", canceled: "settled"} {
-		status, why := b.receipt(event)
-		require.Equal(t, want, status, "%s: %s", event, why)
+	for _, c := range []struct{ event, want string }{{early, "pending"}, {other, "parked"}, {failed, "ignored"}, {canceled, "settled"}} {
+		status, why := b.receipt(c.event)
+		require.Equal(t, c.want, status, "%s: %s", c.event, why)
 	}
 	booking, payment, taken := b.statuses(id)
 	require.Equal(t, []any{"held", "requires_action", true}, []any{booking, payment, taken})
