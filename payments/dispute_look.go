@@ -22,10 +22,8 @@ type disputeSight struct {
 
 // lookForDispute acts on an event of a dispute: it lists the disputes of the intent and settles all that they show.
 func (p *Payments) lookForDispute(ctx context.Context, c claimed, about subject) (verdict, error) {
-	if about.status != domain.PaymentSucceeded { // what is disputed was taken
-		if v, err := p.lookForEvent(ctx, c, about, true); err != nil || v.status != receiptSettled {
-			return v, err
-		}
+	if v, err := p.lookForSuccess(ctx, c, about); err != nil || v.status != receiptSettled {
+		return v, err
 	}
 	s, err := p.lookForDisputes(ctx, about.booking, c)
 	at := slices.IndexFunc(s.found, func(f ProviderDispute) bool { return f.ID == c.ObjectID })

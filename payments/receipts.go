@@ -116,6 +116,14 @@ func (p *Payments) lookForEvent(ctx context.Context, c claimed, about subject, s
 	}
 }
 
+// lookForSuccess settles what was taken, before what is told of it: what went back or is disputed was taken first.
+func (p *Payments) lookForSuccess(ctx context.Context, c claimed, about subject) (verdict, error) {
+	if about.status == domain.PaymentSucceeded {
+		return verdict{status: receiptSettled}, nil
+	}
+	return p.lookForEvent(ctx, c, about, true)
+}
+
 // namesUs tells whether the event's object carries metadata as we write it. Others may use the same names, but hardly
 // for such ids.
 func (c claimed) namesUs() bool {

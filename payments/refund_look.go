@@ -79,10 +79,8 @@ func (p *Payments) WatchRefund(ctx context.Context) (bool, error) {
 
 // lookForRefundEvent acts on a receipt that tells of a refund: it lists the refunds of the payment and settles what they show.
 func (p *Payments) lookForRefundEvent(ctx context.Context, c claimed, about subject) (verdict, error) {
-	if about.status != domain.PaymentSucceeded { // first what was taken, then what went back
-		if v, err := p.lookForEvent(ctx, c, about, true); err != nil || v.status != receiptSettled {
-			return v, err
-		}
+	if v, err := p.lookForSuccess(ctx, c, about); err != nil || v.status != receiptSettled {
+		return v, err
 	}
 	found, stale, err := p.lookAtRefunds(ctx, about.booking, nil)
 	named := func(x ProviderRefund) bool { return x.ID == c.ObjectID }

@@ -73,15 +73,6 @@ func AsRaised(err error) (Raised, bool) {
 	return Raised{Code: e.Code, Column: e.ColumnName, Message: e.Message, Hint: e.Hint}, true
 }
 
-// State returns the SQLSTATE of err, or "" if it is not the server's.
-func State(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
-}
-
 func isServerError(err error) bool {
 	var e *pgconn.PgError
 	// The server ended the connection while it was committing: that says nothing about the commit.
