@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
+	"holdfast/internal/ledger"
 	"holdfast/internal/postgres"
 )
 
@@ -73,6 +74,7 @@ func settleDisputes(b *pgx.Batch, d dossier, known []disputeRow, found []Provide
 	if changed {
 		postgres.ExecAnd(b, "note that a payment's disputes have moved", oneRow,
 			`UPDATE payments SET version = version + 1 WHERE id = $1 AND version = $2`, d.payment.ID, d.payment.Version)
+		ledger.Bring(b, d.payment.ID)
 	}
 	return moves, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"holdfast/domain"
 	"holdfast/internal/bookings"
+	"holdfast/internal/ledger"
 	"holdfast/outbox"
 	"holdfast/payments"
 	"holdfast/payments/stripesim"
@@ -65,21 +66,57 @@ func TestMoney_HistoriesAgree(t *testing.T) {
 				h := &history{bed: b, r: rand.New(rand.NewPCG(seed, 0)), purse: p, resource: r.ID}
 				h.run(seed)
 			}
-			ledger := b.sim.Ledger()
-			require.NoError(t, ledger.Check())
-			met := map[string]int{"charges": len(ledger.Succeeded(""))}
-			for _, f := range ledger.Refunds {
+			theirs := b.sim.Ledger()
+			require.NoError(t, theirs.Check())
+			b.closeTheBook(theirs, p.sent)
+			met := map[string]int{"charges": len(theirs.Succeeded(""))}
+			for _, f := range theirs.Refunds {
 				met["refunds "+f.Status]++
 				if f.IdempotencyKey == "" {
 					met["refunds at the dashboard"]++
 				}
 			}
-			for _, d := range ledger.Disputes {
+			for _, d := range theirs.Disputes {
 				met["disputes "+d.Status]++
 			}
 			t.Logf("%s: %v", p.currency, met)
 		})
 	}
+}
+
+// closeTheBook reads the provider's transactions: then clearing is zero for every payment, and the account's balance is the
+// provider's own (G8).
+func (b *bed) closeTheBook(l stripesim.Ledger, sent int64) {
+	b.Helper()
+	_, err := b.engine().ReadTransactions(b.ctx, b.sim.Now().Add(-24*time.Hour), b.sim.Now().Add(time.Hour))
+	require.NoError(b, err)
+	var open, once, twice int
+	b.scan(`SELECT count(*) FROM ledger_entries`, &once)
+	b.scan(`SELECT count(*) FROM (
+		SELECT 1 FROM ledger_entries GROUP BY payment_id, currency
+		HAVING sum(CASE WHEN debit = 'clearing' THEN amount WHEN credit = 'clearing' THEN -amount ELSE 0 END) <> 0) AS x`, &open)
+	require.Zero(b, open, "payments on which the two sides differ")
+	accounts, err := ledger.Trial(b.ctx, b.db.Pool)
+	require.NoError(b, err)
+	var debit, credit, balance, theirs int64
+	for _, a := range accounts {
+		debit, credit = debit+a.Debit, credit+a.Credit
+		if a.Account == "provider_balance" {
+			balance += a.Debit - a.Credit
+		}
+	}
+	for _, n := range l.Balance {
+		theirs += n
+	}
+	require.Equal(b, debit, credit)
+	require.Equal(b, theirs, balance*sent)
+	again, err := ledger.CatchUp(b.ctx, b.db.Pool)
+	require.NoError(b, err)
+	require.Zero(b, again, "every settlement has made its own entries")
+	_, err = b.engine().ReadTransactions(b.ctx, b.sim.Now().Add(-24*time.Hour), b.sim.Now().Add(time.Hour))
+	require.NoError(b, err)
+	b.scan(`SELECT count(*) FROM ledger_entries`, &twice)
+	require.Equal(b, once, twice, "what is read twice is entered once")
 }
 
 // history is what becomes of the money of one booking.
@@ -333,6 +370,16 @@ func (h *history) judge() {
 		}
 	}
 	require.Equal(h, captured-back-away, moved, "the account's transactions")
+
+	var book []int64 // our ledger: nobody has posted here by hand, and no entry is missing
+	h.scan(`
+		SELECT ARRAY[coalesce(sum(CASE WHEN credit = 'sales' THEN amount WHEN debit = 'sales' THEN -amount END), 0),
+		             coalesce(sum(CASE WHEN debit = 'refunds' THEN amount WHEN credit = 'refunds' THEN -amount END), 0),
+		             coalesce(sum(CASE WHEN debit = 'disputes' THEN amount WHEN credit = 'disputes' THEN -amount END), 0),
+		             coalesce(sum(CASE WHEN debit = 'clearing' THEN amount WHEN credit = 'clearing' THEN -amount END), 0)]
+		  FROM ledger_entries WHERE origin = 'book' AND payment_id = (SELECT id FROM payments WHERE booking_id = $1)`, &book, h.id)
+	require.Equal(h, []int64{balance.Captured, balance.Refunded, balance.Disputed, balance.Captured - balance.Refunded - balance.Disputed}, book,
+		"the ledger")
 }
 
 // books reads one column by another.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
+	"holdfast/internal/ledger"
 	"holdfast/internal/postgres"
 	"holdfast/outbox"
 )
@@ -251,6 +252,7 @@ func writeDown(b *pgx.Batch, d *dossier, x ProviderRefund) *refund {
 		INSERT INTO refunds (id, payment_id, amount, currency, reason, provider_refund_id, watch_at, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp() + $7::interval, clock_timestamp(), clock_timestamp())`,
 		f.ID, d.payment.ID, f.Amount, f.Currency, f.Reason, f.ProviderRefundID, firstRefundWatch)
+	ledger.Bring(b, d.payment.ID)
 	d.refunds = append(d.refunds, f)
 	return &d.refunds[len(d.refunds)-1]
 }
@@ -279,6 +281,7 @@ func (p *Payments) settleRow(b *pgx.Batch, d *dossier, f *refund, x ProviderRefu
 			   SET status = 'pending', provider_refund_id = $2, failure_code = NULL, settled_at = NULL, updated_at = clock_timestamp(),
 			       watch_at = CASE WHEN $3 THEN clock_timestamp() + $4::interval END
 			 WHERE id = $1`, f.ID, x.ID, wait, firstRefundWatch)
+		ledger.Bring(b, d.payment.ID)
 	}
 	return domain.Move{}, nil
 }
@@ -291,6 +294,7 @@ func (p *Payments) succeedRow(b *pgx.Batch, d *dossier, f *refund, providerID st
 		   SET status = 'succeeded', provider_refund_id = $2, failure_code = NULL, settled_at = clock_timestamp(), updated_at = clock_timestamp(),
 		       watches = 0, watch_at = clock_timestamp() + $3::interval
 		 WHERE id = $1 AND status <> 'succeeded'`, f.ID, providerID, firstRefundWatch)
+	ledger.Bring(b, d.payment.ID)
 	if f.effect() != (domain.EffectID{}) {
 		outbox.Done(b, f.effect())
 		f.Open = false
@@ -311,6 +315,7 @@ func (p *Payments) failRow(b *pgx.Batch, d *dossier, f *refund, providerID, code
 		   SET status = 'failed', provider_refund_id = nullif($2, ''), failure_code = nullif($3, ''), settled_at = clock_timestamp(),
 		       updated_at = clock_timestamp(), watch_at = NULL
 		 WHERE id = $1 AND status <> 'failed'`, f.ID, f.ProviderRefundID, code)
+	ledger.Bring(b, d.payment.ID)
 	if c := d.lastOf(*f); c != nil {
 		concludeCall(b, c, Rejected)
 	}

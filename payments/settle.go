@@ -5,6 +5,7 @@ import (
 
 	"holdfast/domain"
 	"holdfast/internal/bookings"
+	"holdfast/internal/ledger"
 	"holdfast/internal/postgres"
 	"holdfast/outbox"
 )
@@ -81,6 +82,9 @@ func (p *Payments) applyChange(b *pgx.Batch, d dossier, m domain.Move, seen *Int
 		       watch_at = clock_timestamp() + $7::interval, watches = 0
 		 WHERE id = $1 AND version = $2`,
 		d.payment.ID, d.payment.Version, m.Payment, failure, decline, received, p.watchAfter(d, m))
+	if m.Payment == domain.PaymentSucceeded {
+		ledger.Bring(b, d.payment.ID)
+	}
 	refund := giveBack(b, d, m)
 	if m.Event == "" && m.Booking == d.booking.Status && m.Reason == d.booking.EndingReason {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
+	"holdfast/internal/ledger"
 	"holdfast/internal/postgres"
 )
 
@@ -55,7 +56,7 @@ func (p *Payments) storeTransactions(ctx context.Context, listed []Transaction) 
 	}
 	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
-		var charged []string
+		var charged, ids []string
 		for _, t := range listed {
 			var amount *int64
 			var currency *string
@@ -70,10 +71,12 @@ func (p *Payments) storeTransactions(ctx context.Context, listed []Transaction) 
 				    ON CONFLICT ON CONSTRAINT provider_transactions_pkey DO NOTHING`,
 				t.ID, t.Type, t.Category, t.SourceID, t.IntentID, t.Amount.Amount, t.Fee, t.Net, t.Amount.Currency, t.ExchangeRate,
 				amount, currency, t.Created, t.Available)
+			ids = append(ids, t.ID)
 			if t.Category == categoryCharge && t.IntentID != "" {
 				charged = append(charged, t.IntentID)
 			}
 		}
+		ledger.Enter(b, ids)
 		postgres.Exec(b, "mark payments whose transaction is here", `
 			UPDATE payments SET transaction_stored_at = clock_timestamp()
 			 WHERE id IN (SELECT id FROM payments WHERE provider_intent_id = ANY($1) AND transaction_stored_at IS NULL
