@@ -39,7 +39,7 @@ type Act struct {
 // RecordAct leaves the act's one row in operator_actions, in the transaction that does it. It refuses, with a *RefusedError, what
 // nobody or no reason stands behind.
 func RecordAct(ctx context.Context, tx pgx.Tx, a Act) error {
-	if err := demand(a.Actor, a.Reason); err != nil {
+	if err := Demand(a.Actor, a.Reason); err != nil {
 		return err
 	}
 	return record(ctx, tx, audit{
@@ -81,22 +81,79 @@ func record(ctx context.Context, tx pgx.Tx, a audit) error {
 	return nil
 }
 
-// actionsOf reads what was done by hand to the effects of a booking, oldest first.
+// actionsOf reads what was done by hand to a booking and its effects, oldest first.
 func actionsOf(ctx context.Context, q postgres.Querier, booking domain.BookingID) ([]Action, error) {
+	return actions(ctx, q, `WHERE booking_id = $1 ORDER BY at, id`, booking)
+}
+
+// actions reads acts; which, and in what order, is the rest of the statement.
+func actions(ctx context.Context, q postgres.Querier, which string, args ...any) ([]Action, error) {
 	rows, err := q.Query(ctx, `
-		SELECT id, actor, action, effect_id, booking_id, reason, before, after, at
-		  FROM operator_actions
-		 WHERE booking_id = $1
-		 ORDER BY at, id`, booking)
+		SELECT id, actor, action, effect_id, booking_id, reason, before, after, at FROM operator_actions `+which, args...)
 	if err != nil {
-		return nil, fmt.Errorf("read what was done to booking %s: %w", booking, err)
+		return nil, fmt.Errorf("read what was done by hand: %w", err)
 	}
-	actions, err := pgx.CollectRows(rows, pgx.RowToStructByName[Action])
+	acts, err := pgx.CollectRows(rows, pgx.RowToStructByName[Action])
 	if err != nil {
-		return nil, fmt.Errorf("read what was done to booking %s: %w", booking, err)
+		return nil, fmt.Errorf("read what was done by hand: %w", err)
 	}
-	for i := range actions {
-		actions[i].At = actions[i].At.UTC()
+	for i := range acts {
+		acts[i].At = acts[i].At.UTC()
 	}
-	return actions, nil
+	return acts, nil
+}
+
+// Recorded tells whether an act is on record. "No" stays true only for who holds the locks that the act took.
+func Recorded(ctx context.Context, tx pgx.Tx, act uuid.UUID) (is bool, err error) {
+	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM operator_actions WHERE id = $1)`, act).Scan(&is); err != nil {
+		return false, fmt.Errorf("look for an act: %w", err)
+	}
+	return is, nil
+}
+
+// AuditFilter chooses acts.
+type AuditFilter struct {
+	Booking domain.BookingID // zero: any
+	Actor   Actor            // empty: any
+	Action  string           // empty: any
+	Limit   int              // default 50, at most 200
+	After   string           // AuditPage.Next of the page before
+}
+
+// AuditPage is one page of the audit, the newest first.
+type AuditPage struct {
+	Actions []Action `json:"actions"`
+	Next    string   `json:"next,omitempty"` // for AuditFilter.After; empty on the last page
+}
+
+// Audit reads what was done by hand, the newest first. It returns ErrCursor for a cursor that it has not given out.
+func Audit(ctx context.Context, q postgres.Querier, f AuditFilter) (AuditPage, error) {
+	after, err := parseCursor(f.After)
+	if err != nil {
+		return AuditPage{}, err
+	}
+	if f.Limit <= 0 {
+		f.Limit = 50
+	}
+	f.Limit = min(f.Limit, 200)
+	which := `WHERE (@actor = '' OR actor = @actor) AND (@action = '' OR action = @action)`
+	if f.Booking != (domain.BookingID{}) {
+		which += ` AND booking_id = @booking`
+	}
+	if f.After != "" {
+		which += ` AND (at, id) < (@after_at::timestamptz, @after_id::uuid)`
+	}
+	page := AuditPage{}
+	page.Actions, err = actions(ctx, q, which+` ORDER BY at DESC, id DESC LIMIT @limit`, pgx.NamedArgs{
+		"booking": f.Booking, "actor": string(f.Actor), "action": f.Action, "after_at": after.CreatedAt, "after_id": after.ID, "limit": f.Limit + 1,
+	})
+	if err != nil {
+		return AuditPage{}, err
+	}
+	if len(page.Actions) > f.Limit {
+		page.Actions = page.Actions[:f.Limit]
+		last := page.Actions[f.Limit-1]
+		page.Next = cursor{CreatedAt: last.At, ID: domain.EffectID{UUID: last.ID}}.String()
+	}
+	return page, nil
 }

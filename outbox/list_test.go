@@ -2,11 +2,9 @@ package outbox
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/domain"
@@ -199,27 +197,4 @@ func TestListRefusesABadCursor(t *testing.T) {
 	}
 	_, err := Show(t.Context(), b.pool, domain.NewID[domain.EffectID](), DeadAfter)
 	require.ErrorIs(t, err, domain.ErrNotFound)
-}
-
-// TestListReadsTheIndex: operators look when much is stuck. The first page must not sort a million rows.
-func TestListReadsTheIndex(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	made := b.book(t)
-	b.exec(t, `
-		INSERT INTO outbox (id, booking_id, kind, event_type, event_seq, status, due_at, created_at, finished_at, stream, stream_sequence)
-		SELECT gen_random_uuid(), $1, 'publish', 'confirmed', n, CASE WHEN n % 2 = 0 THEN 'done' ELSE 'in_doubt' END, now(), now(),
-		       CASE WHEN n % 2 = 0 THEN now() END, 'BOOKINGS', n
-		  FROM generate_series(2, 20000) AS n`, made.booking)
-	b.exec(t, `ANALYZE outbox`)
-	page, err := List(t.Context(), b.pool, Filter{Stuck: true, Limit: 10})
-	require.NoError(t, err)
-	require.Len(t, page.Rows, 10)
-	rows, err := b.pool.Query(t.Context(), `
-		EXPLAIN SELECT id FROM outbox o
-		 WHERE o.status IN ('pending', 'in_doubt', 'parked') ORDER BY o.status, o.due_at, o.id LIMIT 10`)
-	require.NoError(t, err)
-	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
-	require.Contains(t, strings.Join(plan, "\n"), "outbox_unfinished_status_due_at_idx")
 }

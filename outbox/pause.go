@@ -69,9 +69,9 @@ func setPause(
 	ctx context.Context, pool *pgxpool.Pool, kind domain.EffectKind, actor Actor, reason string, to bool,
 ) (change PauseChange, err error) {
 	if kind != domain.EffectCharge && kind != domain.EffectPublish {
-		return Unchanged, &RefusedError{Reason: fmt.Sprintf("only charge and publish can be paused, not %q", kind)}
+		return Unchanged, &RefusedError{Code: RefusedUnpausable, Reason: fmt.Sprintf("only charge and publish can be paused, not %q", kind)}
 	}
-	if err := demand(actor, reason); err != nil {
+	if err := Demand(actor, reason); err != nil {
 		return Unchanged, err
 	}
 	name := "resume"

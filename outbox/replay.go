@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,11 +16,6 @@ import (
 
 // Actor is who did something by hand, as the audit shows it.
 type Actor string
-
-// RefusedError says why an operator's act was refused. Nothing was changed and nothing was recorded.
-type RefusedError struct{ Reason string }
-
-func (e *RefusedError) Error() string { return "refused: " + e.Reason }
 
 // ReplayAction is what a replay amounts to.
 type ReplayAction string
@@ -58,53 +52,24 @@ type ReplayResult struct {
 //
 // A pending or parked effect becomes pending with a fresh count of attempts and a new job. An effect in doubt stays in
 // doubt, since a new job would be a guess, and is looked at next. A finished one is refused with a *RefusedError, as is
-// a replay without a reason; domain.ErrNotFound says that there is no such effect. A *postgres.CommitError leaves open
-// whether it was accepted: look at the effect's audit.
+// a replay without a reason, and the second of two at once; domain.ErrNotFound says that there is no such effect. A
+// *postgres.CommitError leaves open whether it was accepted: look at the effect's audit.
 //
 // An accepted replay leaves exactly one row in operator_actions, in the same transaction.
 func Replay(
 	ctx context.Context, pool *pgxpool.Pool, id domain.EffectID, actor Actor, reason string,
 ) (ReplayResult, error) {
 	var result ReplayResult
-	if err := demand(actor, reason); err != nil {
+	if err := Demand(actor, reason); err != nil {
 		return result, err
 	}
-	err := postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
-		e, err := one(ctx, tx, id, lockEffect)
-		if err != nil {
+	_, as, err := See(ctx, pool, id)
+	if err == nil {
+		err = postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
+			result, err = ReplayIn(ctx, tx, id, as, Signature{ID: uuid.Must(uuid.NewV7()), Actor: actor, Reason: reason})
 			return err
-		}
-		action, err := replayable(e)
-		if err != nil {
-			return err
-		}
-		if action == Requeued {
-			err = requeue(ctx, tx, e)
-		} else {
-			err = dueNow(ctx, tx, e)
-		}
-		if err != nil {
-			return err
-		}
-		after, err := Load(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		var paused bool
-		var b pgx.Batch
-		Paused(&b, e.Kind, &paused)
-		if err := postgres.Send(ctx, tx, &b); err != nil {
-			return err
-		}
-		result = ReplayResult{
-			ActionID: uuid.Must(uuid.NewV7()), EffectID: id, BookingID: e.BookingID, Kind: e.Kind, Action: action, Paused: paused,
-			Before: snapshot(e), After: snapshot(after),
-		}
-		return record(ctx, tx, audit{
-			id: result.ActionID, actor: actor, action: "replay", effect: &id, booking: &e.BookingID, reason: reason,
-			before: result.Before, after: result.After,
 		})
-	})
+	}
 	var refused *RefusedError
 	switch {
 	case err == nil:
@@ -116,11 +81,65 @@ func Replay(
 	}
 }
 
-// replayable tells what replaying an effect means, or why it is refused.
-func replayable(e Effect) (ReplayAction, error) {
+// Signature is what stands behind an act: the id of its row in operator_actions, who, and why.
+type Signature struct {
+	ID     uuid.UUID
+	Actor  Actor
+	Reason string
+}
+
+// ReplayIn is Replay of an effect as it was seen, in the caller's transaction. It writes nothing if it refuses.
+func ReplayIn(ctx context.Context, tx pgx.Tx, id domain.EffectID, as Seen, by Signature) (ReplayResult, error) {
+	if err := Demand(by.Actor, by.Reason); err != nil {
+		return ReplayResult{}, err
+	}
+	e, err := LockSeen(ctx, tx, id, as)
+	if err != nil {
+		return ReplayResult{}, err
+	}
+	action, err := Replayable(e)
+	if err != nil {
+		return ReplayResult{}, err
+	}
+	if action == Requeued {
+		err = requeue(ctx, tx, e)
+	} else {
+		err = dueNow(ctx, tx, e)
+	}
+	if err != nil {
+		return ReplayResult{}, err
+	}
+	after, err := Load(ctx, tx, id)
+	if err != nil {
+		return ReplayResult{}, err
+	}
+	var paused bool
+	var b pgx.Batch
+	Paused(&b, e.Kind, &paused)
+	if err := postgres.Send(ctx, tx, &b); err != nil {
+		return ReplayResult{}, err
+	}
+	result := ReplayResult{
+		ActionID: by.ID, EffectID: id, BookingID: e.BookingID, Kind: e.Kind, Action: action, Paused: paused,
+		Before: SnapshotOf(e), After: SnapshotOf(after),
+	}
+	return result, record(ctx, tx, audit{
+		id: by.ID, actor: by.Actor, action: "replay", effect: &id, booking: &e.BookingID, reason: by.Reason,
+		before: result.Before, after: result.After,
+	})
+}
+
+// Replayable tells what replaying an effect means, or, as a *RefusedError, why it is refused.
+func Replayable(e Effect) (ReplayAction, error) {
 	if !e.Status.Finished() && e.Kind == domain.EffectRefresh {
 		// A job of this kind would wait for ever, and hide from the list what a person has to do.
-		return "", &RefusedError{Reason: fmt.Sprintf("no worker carries out a %s; a person does: %s", e.Kind, e.LastError)}
+		return "", &RefusedError{
+			Code:   RefusedInapplicable,
+			Reason: fmt.Sprintf("no worker carries out a %s; a person does, and then discards it: %s", e.Kind, e.LastError),
+		}
+	}
+	over := func(format string, args ...any) (ReplayAction, error) {
+		return "", &RefusedError{Code: RefusedFinished, Reason: fmt.Sprintf(format, args...)}
 	}
 	switch e.Status {
 	case domain.EffectPending, domain.EffectParked:
@@ -129,15 +148,15 @@ func replayable(e Effect) (ReplayAction, error) {
 		return ReconcileNow, nil
 	case domain.EffectDone:
 		if e.Kind == domain.EffectPublish {
-			return "", &RefusedError{Reason: "the stream has acknowledged this event already"}
+			return over("the stream has acknowledged this event already; republish it, if the stream has lost it")
 		}
-		return "", &RefusedError{Reason: fmt.Sprintf("the %s is done", e.Kind)}
+		return over("the %s is done, and is never done again", e.Kind)
 	case domain.EffectNotNeeded:
-		return "", &RefusedError{Reason: fmt.Sprintf("the %s is not needed any more", e.Kind)}
+		return over("the %s is not needed any more", e.Kind)
 	case domain.EffectDiscarded:
-		return "", &RefusedError{Reason: "a person has discarded this effect"}
+		return over("a person has discarded this effect")
 	default:
-		return "", &RefusedError{Reason: fmt.Sprintf("its status %q means nothing to this version", e.Status)}
+		return "", &RefusedError{Code: RefusedInapplicable, Reason: fmt.Sprintf("its status %q means nothing to this version", e.Status)}
 	}
 }
 
@@ -163,17 +182,7 @@ func dueNow(ctx context.Context, tx pgx.Tx, e Effect) error {
 	return err
 }
 
-func snapshot(e Effect) Snapshot {
+// SnapshotOf takes of an effect what the audit keeps.
+func SnapshotOf(e Effect) Snapshot {
 	return Snapshot{Status: e.Status, Attempts: e.Attempts, DueAt: e.DueAt.UTC(), JobID: e.JobID, LastError: e.LastError}
-}
-
-// demand refuses an act that nobody, or no reason, stands behind.
-func demand(actor Actor, reason string) error {
-	if strings.TrimSpace(string(actor)) == "" {
-		return &RefusedError{Reason: "it must be known who does this"}
-	}
-	if strings.TrimSpace(reason) == "" {
-		return &RefusedError{Reason: "a reason is needed; it is kept with what was done"}
-	}
-	return nil
 }

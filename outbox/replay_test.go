@@ -2,15 +2,19 @@ package outbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"holdfast/domain"
+	"holdfast/internal/postgres"
 )
 
 // TestReplayByStatus (G7): what a replay means for each kind and status, with one row of audit for each accepted one
@@ -142,28 +146,82 @@ func TestReplayRefusesWhatNoWorkerCarriesOut(t *testing.T) {
 	require.Zero(t, b.sweep(t))
 }
 
-// TestReplaysAtOnce (G7): two operators, or twenty. Each accepted one leaves its row, one job waits in the end.
+// TestReplaysAtOnce (G7): two operators, or twenty. Each has looked at the effect before it acted, so that of those who saw the same
+// state one does it, and the others are told who did. Each accepted one leaves its row, one job waits in the end.
 func TestReplaysAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	made := b.book(t)
+	_, as, err := See(t.Context(), b.pool, made.charge)
+	require.NoError(t, err)
+	var accepted atomic.Int32
 	var group errgroup.Group
-	for range 20 {
+	for i := range 20 {
+		by := Signature{ID: uuid.New(), Actor: Actor(fmt.Sprint("operator ", i)), Reason: fmt.Sprint("reason ", i)}
 		group.Go(func() error {
-			_, err := Replay(t.Context(), b.pool, made.charge, "ada", "again")
+			err := postgres.InTx(t.Context(), b.pool, func(tx pgx.Tx) error {
+				_, err := ReplayIn(t.Context(), tx, made.charge, as, by)
+				return err
+			})
+			var refused *RefusedError
+			if errors.As(err, &refused) && refused.Code == RefusedChanged && refused.By != "" && refused.At != nil {
+				return nil
+			}
+			if err == nil {
+				accepted.Add(1)
+			}
 			return err
 		})
 	}
 	require.NoError(t, group.Wait())
-	require.Equal(t, 20, b.count(t, `SELECT count(*) FROM operator_actions`))
+	require.EqualValues(t, 1, accepted.Load())
+	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM operator_actions`))
+
+	// One after the other both are accepted, and each starts from what the one before left.
+	for range 3 {
+		_, err := Replay(t.Context(), b.pool, made.charge, "ada", "again")
+		require.NoError(t, err)
+	}
+	require.Equal(t, 4, b.count(t, `SELECT count(*) FROM operator_actions`))
 	require.Equal(t, 1, b.count(t, `
 		SELECT count(*) FROM river_job j JOIN outbox o ON o.job_id = j.id WHERE o.id = $1 AND j.state = 'available'`, made.charge))
 	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM river_job WHERE kind = 'charge' AND state = 'available'`))
-	// Each starts from what the one before left: the chain of snapshots has no gap.
 	require.Zero(t, b.count(t, `
 		SELECT count(*) FROM (
 			SELECT before, lag(after) OVER (ORDER BY (before ->> 'job_id')::bigint) AS earlier FROM operator_actions
 		) AS chain WHERE earlier IS NOT NULL AND before <> earlier`))
+}
+
+// TestAnActOnWhatHasMoved (G7): whoever acts on what was shown is told what became of it since, and by whom.
+func TestAnActOnWhatHasMoved(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := b.book(t)
+	_, as, err := See(t.Context(), b.pool, made.charge)
+	require.NoError(t, err)
+	replay := func(as Seen) (refused *RefusedError) {
+		err := postgres.InTx(t.Context(), b.pool, func(tx pgx.Tx) error {
+			_, err := ReplayIn(t.Context(), tx, made.charge, as, Signature{ID: uuid.New(), Actor: "bob", Reason: "please"})
+			return err
+		})
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, RefusedChanged, refused.Code)
+		return refused
+	}
+	b.exec(t, `UPDATE outbox SET status = 'in_doubt' WHERE id = $1`, made.charge)
+	moved := replay(as)
+	require.Contains(t, moved.Reason, "in_doubt now")
+	require.Empty(t, moved.By)
+	_, err = Replay(t.Context(), b.pool, made.charge, "ada", "the customer has called")
+	require.NoError(t, err)
+	for _, stale := range []Seen{as, "in_doubt", "nonsense", "in_doubt." + Seen(uuid.NewString())} {
+		first := replay(stale)
+		require.Contains(t, first.Reason, "ada replayed it at ")
+		require.Contains(t, first.Reason, "the customer has called")
+		require.Equal(t, Actor("ada"), first.By)
+		require.WithinDuration(t, time.Now(), time.Time(*first.At), time.Minute)
+	}
+	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM operator_actions`))
 }
 
 // TestReplayWhilePaused (G7): it is accepted, and the answer tells that it has to wait.

@@ -36,7 +36,7 @@ func Republish(
 	ctx context.Context, pool *pgxpool.Pool, publisher Publisher, span Span, actor Actor, reason string,
 ) (Republished, error) {
 	var done Republished
-	if err := demand(actor, reason); err != nil {
+	if err := Demand(actor, reason); err != nil {
 		return done, err
 	}
 	err := postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
@@ -70,6 +70,25 @@ func Republish(
 			}
 		}
 		after = events[len(events)-1]
+	}
+}
+
+// Republishable returns nil, or a *RefusedError that says why an effect cannot be republished, and what to do instead.
+func Republishable(e Effect) error {
+	no := func(code Refusal, format string, args ...any) error {
+		return &RefusedError{Code: code, Reason: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case e.Kind != domain.EffectPublish:
+		return no(RefusedInapplicable, "only an event can be republished, and this is a %s", e.Kind)
+	case e.Status == domain.EffectDone:
+		return nil
+	case e.Status == domain.EffectParked:
+		return no(RefusedInapplicable, "the stream never had it, and it is parked: replay it, or discard it")
+	case e.Status.Finished():
+		return no(RefusedFinished, "it is %s, and was never told", e.Status)
+	default:
+		return no(RefusedInapplicable, "the stream has not acknowledged it yet, and it is on its way: replay it, if it takes too long")
 	}
 }
 

@@ -48,3 +48,12 @@ func StuckEvents(ctx context.Context, q postgres.Querier, limit int) ([]StuckEve
 	}
 	return stuck, nil
 }
+
+// CountStuckEvents queues the counting of the receipts that StuckEvents would list, up to a number.
+func CountStuckEvents(b *pgx.Batch, most int, into *int64) {
+	postgres.One(b, "count stuck events", func(row struct{ Count int64 }) { *into = row.Count }, `
+		SELECT (SELECT count(*) FROM (SELECT FROM provider_events WHERE status = 'parked' LIMIT $2) AS e)
+		     + (SELECT count(*) FROM (
+		           SELECT FROM provider_events WHERE status = 'pending' AND received_at < clock_timestamp() - $1::interval LIMIT $2) AS e) AS count`,
+		stuckAfter, most)
+}

@@ -1,6 +1,8 @@
 package bookings
 
 import (
+	"time"
+
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/internal/postgres"
@@ -27,3 +29,10 @@ const overdue = `
 	       (SELECT count(*) FILTER (WHERE updated_at < statement_timestamp() - interval '1 minute') AS n,
 	               greatest(coalesce(extract(epoch FROM clock_timestamp() - min(updated_at)), 0), 0)::float8 AS age
 	          FROM bookings WHERE status = 'ending') AS ending`
+
+// ReadHoldsEnding queues the counting of the holds that end within a time, up to a number.
+func ReadHoldsEnding(b *pgx.Batch, within time.Duration, most int, into *int64) {
+	postgres.One(b, "count the holds that end", func(row struct{ Count int64 }) { *into = row.Count }, `
+		SELECT count(*) FROM (
+		    SELECT FROM bookings WHERE status = 'held' AND hold_expires_at < clock_timestamp() + $1::interval LIMIT $2) AS b`, within, most)
+}

@@ -24,8 +24,10 @@ type Principal struct {
 	TokenID  TokenID
 }
 
-// Can tells whether the token allows scope.
-func (p Principal) Can(scope Scope) bool { return slices.Contains(p.Scopes, scope) }
+// Can tells whether the token allows scope: by its name, as a part of operator, or, to read, as any act of an operator.
+func (p Principal) Can(scope Scope) bool {
+	return slices.ContainsFunc(p.Scopes, func(s Scope) bool { return s.gives(scope) })
+}
 
 // Authenticate finds out who holds the token, in one round trip, and asks each time: a revocation counts at once. It
 // returns ErrUnauthenticated, or domain.ErrBusy where the database could not be asked; nothing is written.

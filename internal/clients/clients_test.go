@@ -252,3 +252,17 @@ func TestDatabaseThatIsAwayIsBusy(t *testing.T) {
 	require.ErrorIs(t, err, domain.ErrBusy)
 	require.NotErrorIs(t, err, clients.ErrUnauthenticated)
 }
+
+// TestScopesThatGiveOthers (G9): operator means each of its parts, each act of an operator means reading, and nothing else gives anything.
+func TestScopesThatGiveOthers(t *testing.T) {
+	t.Parallel()
+	for _, has := range clients.Scopes() {
+		for _, need := range clients.Scopes() {
+			part := strings.HasPrefix(string(need), "operator:")
+			want := has == need || has == clients.Operator && part ||
+				strings.HasPrefix(string(has), "operator:") && need == clients.OperatorRead
+			require.Equal(t, want, clients.Principal{Scopes: []clients.Scope{has}}.Can(need), "%s for %s", has, need)
+		}
+	}
+	require.False(t, clients.Principal{}.Can(clients.OperatorRead))
+}

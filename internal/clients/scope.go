@@ -15,11 +15,39 @@ const (
 	BookingsRead  Scope = "bookings:read"
 	BookingsWrite Scope = "bookings:write"
 	Finance       Scope = "finance"
-	Operator      Scope = "operator"
+	Operator      Scope = "operator" // all of the following
+
+	OperatorRead      Scope = "operator:read"   // see effects, timelines, the audit
+	OperatorReplay    Scope = "operator:replay" // each act is a permission of its own, and means reading, too
+	OperatorRepublish Scope = "operator:republish"
+	OperatorResolve   Scope = "operator:resolve"
+	OperatorRefund    Scope = "operator:refund"
+	OperatorDiscard   Scope = "operator:discard"
+	OperatorPause     Scope = "operator:pause"
 )
 
 // Scopes lists every scope.
-func Scopes() []Scope { return []Scope{BookingsRead, BookingsWrite, Finance, Operator} }
+func Scopes() []Scope {
+	return []Scope{
+		BookingsRead, BookingsWrite, Finance, Operator, OperatorRead, OperatorReplay, OperatorRepublish, OperatorResolve,
+		OperatorRefund, OperatorDiscard, OperatorPause,
+	}
+}
+
+// part begins the name of everything that Operator allows.
+const part = string(Operator) + ":"
+
+// gives tells whether having a scope allows what another is needed for.
+func (s Scope) gives(need Scope) bool {
+	switch s {
+	case need:
+		return true
+	case Operator:
+		return strings.HasPrefix(string(need), part)
+	default: // whoever may do an act may look
+		return need == OperatorRead && strings.HasPrefix(string(s), part)
+	}
+}
 
 // ParseScopes reads scopes as a person writes them, in any order and with repeats. One that does not exist, or none at
 // all, is a *domain.ValidationError.
