@@ -111,7 +111,7 @@ func (p *Payments) settleUpdate(ctx context.Context, e outbox.Effect, r role, s 
 // settleConfirm brings home the answer to a confirm, the one send that takes money.
 func (p *Payments) settleConfirm(ctx context.Context, e outbox.Effect, r role, s send, out Outcome) (decision, error) {
 	fact, err := p.factOfConfirm(ctx, e, out)
-	if err != nil && !errors.Is(err, errUnread) {
+	if err != nil && !errors.Is(err, ErrUnread) {
 		return decision{}, err
 	}
 	return p.bringHome(ctx, e, s, out, func(b *pgx.Batch, d dossier) (decision, error) {

@@ -236,7 +236,7 @@ func (p *Payments) handOver(b *pgx.Batch, d dossier, r role, version int64, why 
 func (p *Payments) lookStep(ctx context.Context, e outbox.Effect, r role) (progress, error) {
 	s, err := p.look(ctx, e.BookingID, r.complete)
 	switch {
-	case errors.Is(err, errUnread):
+	case errors.Is(err, ErrUnread):
 		return p.note(ctx, e, unread(err), p.backoff(e.Attempts+1))
 	case err != nil:
 		return progress{}, err

@@ -28,7 +28,7 @@ func (p *Payments) lookForDispute(ctx context.Context, c claimed, about subject)
 	s, err := p.lookForDisputes(ctx, about.booking, c)
 	at := slices.IndexFunc(s.found, func(f ProviderDispute) bool { return f.ID == c.ObjectID })
 	switch {
-	case errors.Is(err, errUnread):
+	case errors.Is(err, ErrUnread):
 		return verdict{receiptPending, unread(err)}, nil
 	case err != nil:
 		return verdict{}, err
@@ -45,7 +45,7 @@ func (p *Payments) lookForDispute(ctx context.Context, c claimed, about subject)
 	}
 }
 
-// lookForDisputes lists the disputes of a booking's intent and settles them. errUnread means that the provider told
+// lookForDisputes lists the disputes of a booking's intent and settles them. ErrUnread means that the provider told
 // nothing.
 //
 // A listing applies only while the payment has the version that it had before the provider was asked, and whatever a
@@ -58,7 +58,7 @@ func (p *Payments) lookForDisputes(ctx context.Context, id domain.BookingID, c c
 	}
 	var s disputeSight
 	if s.found, err = p.gateway.Disputes(ctx, before.payment.ProviderIntentID); err != nil {
-		return disputeSight{}, fmt.Errorf("%w: %w", errUnread, err)
+		return disputeSight{}, fmt.Errorf("%w: %w", ErrUnread, err)
 	}
 	var moves []disputeMove
 	err = postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {

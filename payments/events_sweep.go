@@ -39,7 +39,7 @@ func (p *Payments) SweepEvents(ctx context.Context) (bool, error) {
 	for range sweepPages {
 		more, err := p.sweepPage(ctx, &w)
 		switch {
-		case errors.Is(err, errUnread):
+		case errors.Is(err, ErrUnread):
 			p.logger.WarnContext(ctx, "the provider's list of events could not be read; the cursor stays", "error", err)
 			return true, p.restSweep(ctx, w, min(sweepRetry, p.config.SweepInterval))
 		case err != nil:
@@ -58,7 +58,7 @@ func (p *Payments) sweepPage(ctx context.Context, w *window) (more bool, err err
 		w.after = ""
 	}
 	if err != nil {
-		return false, fmt.Errorf("%w: %w", errUnread, err)
+		return false, fmt.Errorf("%w: %w", ErrUnread, err)
 	}
 	stored, err := storeEvents(ctx, p.pool, page, viaSweep)
 	if err != nil {

@@ -50,7 +50,7 @@ func (p *Payments) fenceStep(l looked) step {
 func (p *Payments) lookThenFence(ctx context.Context, e outbox.Effect, r role) (progress, error) {
 	s, err := p.look(ctx, e.BookingID, r.complete)
 	switch {
-	case errors.Is(err, errUnread):
+	case errors.Is(err, ErrUnread):
 		return p.fenceStep(unreadable)(ctx, e, r)
 	case err != nil:
 		return progress{}, err
@@ -93,7 +93,7 @@ func (p *Payments) nextCancel(b *pgx.Batch, d dossier, r role, l looked) (decisi
 		return decision{at: progress{look: true}}, nil
 	case l == unreadable && (last == nil || spent || processing):
 		wait := p.backoff(e.Attempts + 1)
-		outbox.Note(b, e.ID, errUnread.Error(), wait)
+		outbox.Note(b, e.ID, ErrUnread.Error(), wait)
 		return decision{at: progress{after: wait}}, nil
 	}
 	ordinal := 1
@@ -115,7 +115,7 @@ func (p *Payments) settleCancel(ctx context.Context, e outbox.Effect, r role, s 
 	fact := domain.FactNothing
 	if out.Intent != nil {
 		var err error
-		if fact, err = p.factOf(ctx, dossier{}, out.Intent, false); err != nil && !errors.Is(err, errUnread) {
+		if fact, err = p.factOf(ctx, dossier{}, out.Intent, false); err != nil && !errors.Is(err, ErrUnread) {
 			return decision{}, err
 		}
 	}

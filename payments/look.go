@@ -23,23 +23,19 @@ type sighting struct {
 	shown   bool // the intent holds the newest card, which nobody had seen before
 }
 
-// errUnread says that the provider could not be read, so that nothing was learned. Every other error of a look is our
-// own trouble.
-var errUnread = errors.New("the provider could not be read")
-
-// unread is what an operator is told of an errUnread: words of ours, fit to be stored.
+// unread is what an operator is told of an ErrUnread: words of ours, fit to be stored. Every other error of a look is our own trouble.
 func unread(err error) string {
 	if errors.Is(err, ErrNoIntent) {
 		return ErrNoIntent.Error()
 	}
-	return errUnread.Error()
+	return ErrUnread.Error()
 }
 
 // unresolved tells whether the look left the question open: the intent is as it was before the newest send took
 // effect, or something moved while we looked.
 func (s sighting) unresolved() bool { return s.fact == domain.FactNothing || s.move.Stale }
 
-// look reads the intent and settles what it shows. errUnread means that the provider told nothing.
+// look reads the intent and settles what it shows. ErrUnread means that the provider told nothing.
 // within adds to the settling transaction, unless the question stayed open; it may be nil.
 func (p *Payments) look(ctx context.Context, id domain.BookingID, within func(*pgx.Batch)) (sighting, error) {
 	before, err := p.peek(ctx, id) // the version first, then the question
@@ -49,7 +45,7 @@ func (p *Payments) look(ctx context.Context, id domain.BookingID, within func(*p
 	s := sighting{version: before.payment.Version}
 	s.intent, err = p.gateway.Intent(ctx, before.payment.ProviderIntentID)
 	if err != nil {
-		return sighting{}, fmt.Errorf("%w: %w", errUnread, err)
+		return sighting{}, fmt.Errorf("%w: %w", ErrUnread, err)
 	}
 	if s.fact, err = p.factOf(ctx, before, &s.intent, true); err != nil {
 		return sighting{}, err
@@ -123,7 +119,7 @@ func (p *Payments) factOf(ctx context.Context, d dossier, i *Intent, fresh bool)
 func (p *Payments) canceled(ctx context.Context, i *Intent) (domain.Fact, error) {
 	charges, err := p.gateway.Charges(ctx, i.ID)
 	if err != nil {
-		return domain.FactNothing, fmt.Errorf("%w: %w", errUnread, err)
+		return domain.FactNothing, fmt.Errorf("%w: %w", ErrUnread, err)
 	}
 	pending := false
 	for _, c := range charges {
@@ -173,7 +169,7 @@ func (p *Payments) findIntents(ctx context.Context, d dossier) ([]Intent, error)
 	}
 	listed, err := p.gateway.IntentsCreated(ctx, first.Add(-clockSkew), last.Add(clockSkew))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnread, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnread, err)
 	}
 	return slices.DeleteFunc(listed, func(i Intent) bool { return i.PaymentID != d.id().String() }), nil
 }

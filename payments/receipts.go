@@ -103,7 +103,7 @@ func (p *Payments) lookForEvent(ctx context.Context, c claimed, about subject, s
 	}
 	s, err := p.look(ctx, about.booking, nil)
 	switch {
-	case errors.Is(err, errUnread):
+	case errors.Is(err, ErrUnread):
 		return verdict{receiptPending, unread(err)}, nil
 	case err != nil:
 		return verdict{}, err

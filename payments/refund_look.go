@@ -15,14 +15,14 @@ import (
 
 // lookAtRefunds lists the refunds of a payment's intent and settles what they show, whoever made them. It tells whether something
 // was sent meanwhile, in which case nothing was settled. within adds to the settling transaction; it may be nil.
-// errUnread means that the provider told nothing.
+// ErrUnread means that the provider told nothing.
 func (p *Payments) lookAtRefunds(ctx context.Context, id domain.BookingID, within func(*pgx.Batch)) (found []ProviderRefund, stale bool, err error) {
 	before, err := p.peek(ctx, id) // the version first, then the question
 	if err != nil {
 		return nil, false, err
 	}
 	if found, err = p.gateway.Refunds(ctx, before.payment.ProviderIntentID); err != nil {
-		return nil, false, fmt.Errorf("%w: %w", errUnread, err)
+		return nil, false, fmt.Errorf("%w: %w", ErrUnread, err)
 	}
 	var m domain.Move
 	err = postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
@@ -71,7 +71,7 @@ func (p *Payments) WatchRefund(ctx context.Context) (bool, error) {
 			           THEN clock_timestamp() + $3::interval * power(2, least(watches + 1, CASE status WHEN 'pending' THEN 2 ELSE 8 END)) END
 			 WHERE id = $1`, id, p.config.RefundWatch, firstRefundWatch)
 	})
-	if errors.Is(err, errUnread) {
+	if errors.Is(err, ErrUnread) {
 		return true, nil // it is due again after the lease
 	}
 	return true, err
@@ -85,7 +85,7 @@ func (p *Payments) lookForRefundEvent(ctx context.Context, c claimed, about subj
 	found, stale, err := p.lookAtRefunds(ctx, about.booking, nil)
 	named := func(x ProviderRefund) bool { return x.ID == c.ObjectID }
 	switch {
-	case errors.Is(err, errUnread):
+	case errors.Is(err, ErrUnread):
 		return verdict{receiptPending, unread(err)}, nil
 	case err != nil:
 		return verdict{}, err

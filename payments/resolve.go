@@ -59,7 +59,7 @@ func (p *Payments) resolve(ctx context.Context, e outbox.Effect) (progress, erro
 // the next one where the provider has stored an error under it. Nothing was ever confirmed, so no money is at stake.
 func (p *Payments) resolveCreate(ctx context.Context, e outbox.Effect, r role, d dossier) (progress, error) {
 	found, err := p.findIntents(ctx, d)
-	if errors.Is(err, errUnread) {
+	if errors.Is(err, ErrUnread) {
 		return p.note(ctx, e, unread(err), p.backoff(e.Attempts+1))
 	}
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *Payments) absent(b *pgx.Batch, d dossier, version int64) (decision, err
 func (p *Payments) resolveConfirm(ctx context.Context, e outbox.Effect, r role) (progress, error) {
 	s, err := p.look(ctx, e.BookingID, nil)
 	switch {
-	case errors.Is(err, errUnread):
+	case errors.Is(err, ErrUnread):
 		return p.note(ctx, e, unread(err), p.backoff(e.Attempts+1))
 	case err != nil:
 		return progress{}, err

@@ -45,7 +45,7 @@ type Transaction struct {
 func (p *Payments) ReadTransactions(ctx context.Context, from, to time.Time) (int, error) {
 	listed, err := p.gateway.Transactions(ctx, from, to)
 	if err != nil {
-		return 0, fmt.Errorf("read the provider's transactions: %w: %w", errUnread, err)
+		return 0, fmt.Errorf("read the provider's transactions: %w: %w", ErrUnread, err)
 	}
 	return len(listed), p.storeTransactions(ctx, listed)
 }

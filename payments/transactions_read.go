@@ -72,7 +72,7 @@ func (p *Payments) ReadMissing(ctx context.Context) (bool, error) {
 	}
 	listed, err := p.gateway.ChargeTransactions(ctx, intentID)
 	if err != nil {
-		return true, fmt.Errorf("read a missing transaction: %w: %w", errUnread, err)
+		return true, fmt.Errorf("read a missing transaction: %w: %w", ErrUnread, err)
 	}
 	return true, p.storeTransactions(ctx, listed)
 }

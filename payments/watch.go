@@ -33,7 +33,7 @@ func (p *Payments) Watch(ctx context.Context) (bool, error) {
 	if err == nil && d.payment.Status.Closed() {
 		err = p.cancelOrphans(ctx, id, d)
 	}
-	if errors.Is(err, errUnread) {
+	if errors.Is(err, ErrUnread) {
 		return true, nil // it is due again soon
 	}
 	return true, err
