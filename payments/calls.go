@@ -2,6 +2,7 @@ package payments
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -43,11 +44,17 @@ func recordAs(b *pgx.Batch, d dossier, op domain.Operation, ordinal int, refund 
 		VALUES ($1, $2, $3, $4, $5, nullif($6, '00000000-0000-0000-0000-000000000000'::uuid), clock_timestamp(), clock_timestamp())
 		ON CONFLICT ON CONSTRAINT provider_calls_pkey
 		DO UPDATE SET sends = c.sends + 1, last_sent_at = clock_timestamp()
+		 WHERE (c.payment_id, c.operation, c.ordinal) = (excluded.payment_id, excluded.operation, excluded.ordinal)
+		   AND c.refund_id IS NOT DISTINCT FROM excluded.refund_id -- else the parameters of something else would be sent
 		RETURNING key, params, sends, extract(epoch FROM clock_timestamp() - first_sent_at)::float8`,
 		d.payment.ID, op, ordinal, key, params, refund,
 	).QueryRow(func(row pgx.Row) error {
 		var seconds float64
-		if err := row.Scan(&s.call.Key, &s.call.Params, &s.sends, &seconds); err != nil {
+		err := row.Scan(&s.call.Key, &s.call.Params, &s.sends, &seconds)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = errKeyTaken
+		}
+		if err != nil {
 			return fmt.Errorf("record the send %s: %w", key, err)
 		}
 		s.age = time.Duration(seconds * float64(time.Second))
@@ -66,6 +73,9 @@ func recordAs(b *pgx.Batch, d dossier, op domain.Operation, ordinal int, refund 
 	}
 	return s
 }
+
+// errKeyTaken says that a key which is ours by derivation is another send's: nothing may be sent under it.
+var errKeyTaken = errors.New("the key belongs to another send")
 
 // transmit makes a recorded send, with no transaction open. It checks the horizon once more: a process can be stopped for
 // hours between recording and sending, and the provider may have forgotten the key by then.

@@ -34,12 +34,18 @@ func TestInspect_SaysWhatTheProviderShows(t *testing.T) {
 			b.sim.AddFault(stripesim.Fault{Operation: "payment_intents.create", Fault: "error_503"})
 			b.runOnceCharge(b.engine(), id)
 		}, "lists nothing that could take money for this booking: none was taken so far"},
-		"a lost confirm": {"pm_card_visa", func(b *bed, id domain.BookingID) { confirmFault(b, id, "error_503_after") },
-			"The provider shows the charge succeeded: 25.00 EUR taken once. Here that is not settled yet: a replay or a resolve finds it"},
-		"a confirm that never ran": {"pm_card_visa", func(b *bed, id domain.BookingID) { confirmFault(b, id, "error_503") },
-			"not confirmed: no money was taken so far. A confirm may still be on its way."},
-		"declined": {"pm_card_chargeDeclined", func(b *bed, id domain.BookingID) { b.work(b.engine(), id, domain.EffectCharge) },
-			"The provider shows the card declined: no money was taken."},
+		"a lost confirm": {
+			"pm_card_visa", func(b *bed, id domain.BookingID) { confirmFault(b, id, "error_503_after") },
+			"The provider shows the charge succeeded: 25.00 EUR taken once. Here that is not settled yet: a replay or a resolve finds it",
+		},
+		"a confirm that never ran": {
+			"pm_card_visa", func(b *bed, id domain.BookingID) { confirmFault(b, id, "error_503") },
+			"not confirmed: no money was taken so far. A confirm may still be on its way.",
+		},
+		"declined": {
+			"pm_card_chargeDeclined", func(b *bed, id domain.BookingID) { b.work(b.engine(), id, domain.EffectCharge) },
+			"The provider shows the card declined: no money was taken.",
+		},
 		"an intent that was canceled": {"pm_card_chargeDeclined", func(b *bed, id domain.BookingID) {
 			b.work(b.engine(), id, domain.EffectCharge)
 			b.end(id)

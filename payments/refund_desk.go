@@ -51,6 +51,9 @@ type RefundDecision struct {
 	Refusal  string      // then, why
 	Balance  Balance     // before it
 	Currency string
+
+	Effect        domain.EffectID // that makes it
+	Before, After Left            // what the act has changed, for its audit row
 }
 
 // ShowRefund puts what was decided into the caller's words. What it returns is stored under the key, and replayed byte for byte.
@@ -84,7 +87,20 @@ func (k *Desk) Refund(ctx context.Context, a Ask, r RefundRequest, show ShowRefu
 	return answer, err
 }
 
+// decideRefund begins a refund, and records who has asked for it.
 func decideRefund(ctx context.Context, tx pgx.Tx, id domain.BookingID, r RefundRequest) (RefundDecision, error) {
+	made, err := BeginRefund(ctx, tx, id, r)
+	if err != nil || made.Refund == nil {
+		return made, err
+	}
+	return made, outbox.RecordAct(ctx, tx, outbox.Act{
+		Actor: r.By, Action: "refund", Effect: &made.Effect, Booking: &id, Reason: r.Reason, Before: made.Before, After: made.After,
+	})
+}
+
+// BeginRefund decides on a request under the booking's lock, in the caller's transaction, and begins what it may. Whoever calls it
+// records the act, with what it has changed. A request that is refused has written nothing.
+func BeginRefund(ctx context.Context, tx pgx.Tx, id domain.BookingID, r RefundRequest) (RefundDecision, error) {
 	d, err := lockMoney(ctx, tx, id, domain.EffectID{})
 	if err != nil {
 		return RefundDecision{}, err
@@ -118,21 +134,19 @@ func decideRefund(ctx context.Context, tx pgx.Tx, id domain.BookingID, r RefundR
 	}
 	var b pgx.Batch
 	var after dossier
-	refund, effect := beginRefund(&b, d, order{amount: r.Amount, reason: reasonRequested, category: r.Category, by: r.By, words: r.Reason})
+	_, made.Effect = beginRefund(&b, d, order{amount: r.Amount, reason: reasonRequested, category: r.Category, by: r.By, words: r.Reason})
 	readRefunds(&b, id, &after.refunds)
 	ReadBalance(&b, id, &after.balance)
 	if err := postgres.Send(ctx, tx, &b); err != nil {
 		return made, err
 	}
-	made.Refund = after.refundOf(effect).view(id)
-	return made, outbox.RecordAct(ctx, tx, outbox.Act{
-		Actor: r.By, Action: "refund", Effect: &effect, Booking: &id, Reason: r.Reason,
-		Before: leftOf{Refundable: left}, After: leftOf{Refundable: after.balance.Refundable, RefundID: refund.String()},
-	})
+	made.Refund = after.refundOf(made.Effect).view(id)
+	made.Before, made.After = Left{Refundable: left}, Left{Refundable: after.balance.Refundable, RefundID: made.Refund.ID.String()}
+	return made, nil
 }
 
-// leftOf is what a request changes, as the audit keeps it.
-type leftOf struct {
+// Left is what a request changes, as the audit keeps it.
+type Left struct {
 	Refundable int64  `json:"refundable"`
 	RefundID   string `json:"refund_id,omitempty"`
 }

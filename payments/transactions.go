@@ -3,6 +3,8 @@ package payments
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,7 +59,9 @@ func (p *Payments) storeTransactions(ctx context.Context, listed []Transaction) 
 	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		var charged, ids []string
-		for _, t := range listed {
+		// In one order, whoever inserts: two that insert the same ones in two orders would wait for each other.
+		inOrder := slices.SortedFunc(slices.Values(listed), func(x, y Transaction) int { return strings.Compare(x.ID, y.ID) })
+		for _, t := range inOrder {
 			var amount *int64
 			var currency *string
 			if t.Presented != nil {

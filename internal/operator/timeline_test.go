@@ -2,7 +2,7 @@ package operator_test
 
 import (
 	"encoding/json"
-	"log/slog"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -163,9 +163,8 @@ func value(e operator.Entry, name string) string {
 
 func (l line) String() string {
 	var all strings.Builder
-	log := slog.New(slog.NewTextHandler(&all, nil))
 	for _, e := range l.entries {
-		log.Info(e.Title, "at", e.At, "what", e.What, "detail", e.Detail, "id", e.ID, "facts", e.Facts)
+		fmt.Fprintln(&all, e.At, e.What, e.Title, e.ID, e.Detail, e.Facts)
 	}
 	return all.String()
 }
