@@ -2,6 +2,7 @@ package payments_test
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -183,7 +184,7 @@ func (h *history) some() int64 {
 
 func (h *history) act() {
 	h.Helper()
-	switch h.r.IntN(14) {
+	switch h.r.IntN(16) {
 	case 0, 1:
 		h.ask(1)
 	case 2: // a twin under the same key, or rivals for what is left
@@ -207,6 +208,10 @@ func (h *history) act() {
 		h.happens(stripesim.Action{Action: "close_dispute", Outcome: h.oneOf("lost", "lost", "won")})
 	case 13:
 		h.hear()
+	case 14:
+		h.byHand("resolve")
+	case 15:
+		h.byHand("discard")
 	}
 }
 
@@ -269,6 +274,42 @@ func (h *history) carryOn(how int) {
 	h.exec(`UPDATE outbox SET due_at = clock_timestamp() WHERE booking_id = $1 AND status = 'in_doubt'`, h.id)
 	_, err := h.engine().ResolveDoubt(h.ctx)
 	require.NoError(h, err)
+}
+
+// byHand lets a person resolve, or park and discard, one of the refunds that are not finished, while workers may be at it. What may not be
+// discarded is replayed.
+func (h *history) byHand(act string) {
+	h.Helper()
+	var open []domain.EffectID
+	h.scan(`SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM outbox WHERE booking_id = $1 AND kind = 'refund' AND status IN ('pending', 'in_doubt', 'parked')`, &open, h.id)
+	if len(open) == 0 {
+		return
+	}
+	e := open[h.r.IntN(len(open))]
+	decide := h.engine().ResolveIn
+	if act == "discard" {
+		h.exec(`UPDATE outbox SET status = 'parked' WHERE id = $1`, e)
+		decide = h.engine().DiscardIn
+	}
+	effect, err := outbox.Load(h.ctx, h.db.Pool, e)
+	require.NoError(h, err)
+	reading, err := h.engine().Read(h.ctx, effect)
+	if errors.Is(err, payments.ErrUnread) {
+		h.note("%s %s: unread", act, e)
+	} else {
+		require.NoError(h, err)
+		if h.r.IntN(3) == 0 { // something else happens first
+			h.carryOn(h.r.IntN(4))
+		}
+		said, refusal := h.decideOn(effect, reading, decide)
+		h.note("%s %s: %s%v", act, e, said, refusal)
+		if act == "discard" && refusal == nil {
+			h.exec(`UPDATE outbox SET status = 'discarded', finished_at = clock_timestamp() WHERE id = $1`, e)
+		}
+	}
+	if act == "discard" {
+		_, _ = outbox.Replay(h.ctx, h.db.Pool, e, "ada", "it may not be discarded")
+	}
 }
 
 // hear delivers some of what the provider has told of the intent, in any order and some of it twice, and acts on it.

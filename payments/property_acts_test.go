@@ -1,13 +1,16 @@
 package payments_test
 
 import (
+	"context"
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"holdfast/domain"
+	"holdfast/internal/postgres"
 	"holdfast/outbox"
 	"holdfast/payments"
 	"holdfast/payments/stripesim"
@@ -69,6 +72,10 @@ func acts() []act {
 		// The operator.
 		{"the charge is replayed", func(w *world, id domain.BookingID) { w.replay(id, domain.EffectCharge) }},
 		{"the fence is replayed", func(w *world, id domain.BookingID) { w.replay(id, domain.EffectCancel) }},
+		{"the charge is resolved by hand", func(w *world, id domain.BookingID) { w.byHand(id, domain.EffectCharge, (*payments.Payments).ResolveIn) }},
+		{"the fence is resolved by hand", func(w *world, id domain.BookingID) { w.byHand(id, domain.EffectCancel, (*payments.Payments).ResolveIn) }},
+		{"the charge is discarded by hand", func(w *world, id domain.BookingID) { w.parkAndDiscard(id, domain.EffectCharge) }},
+		{"the fence is discarded by hand", func(w *world, id domain.BookingID) { w.parkAndDiscard(id, domain.EffectCancel) }},
 		{"charges are paused", func(w *world, _ domain.BookingID) {
 			_, err := outbox.Pause(w.ctx, w.db.Pool, domain.EffectCharge, operator, "property")
 			require.NoError(w, err)
@@ -189,4 +196,52 @@ func (w *world) replay(id domain.BookingID, kind domain.EffectKind) {
 	_, err := outbox.Replay(w.ctx, w.db.Pool, effect, operator, "property")
 	var refused *outbox.RefusedError
 	require.True(w, err == nil || errors.As(err, &refused), "%v", err)
+}
+
+// byHand does an operator's act to the booking's newest effect of a kind: the provider is read first, and anything may happen before
+// what it showed is acted on. It tells whether the act was done.
+func (w *world) byHand(id domain.BookingID, kind domain.EffectKind, act func(*payments.Payments, context.Context, pgx.Tx, outbox.Effect, payments.Reading) (string, error)) (done bool) {
+	effect, ok := w.maybe(id, kind)
+	if !ok {
+		return false
+	}
+	w.mortally(func(p *payments.Payments, w *world) error {
+		e, err := outbox.Load(w.ctx, w.db.Pool, effect)
+		require.NoError(w, err)
+		r, err := p.Read(w.ctx, e)
+		if errors.Is(err, payments.ErrUnread) {
+			return nil
+		}
+		require.NoError(w, err)
+		w.between("before an act by hand")
+		return postgres.InTx(w.ctx, w.db.Pool, func(tx pgx.Tx) error {
+			_, err := act(p, w.ctx, tx, e, r)
+			var refused *outbox.RefusedError
+			if errors.As(err, &refused) {
+				return nil // and the transaction goes on
+			}
+			done = err == nil
+			return err
+		})
+	})
+	return done
+}
+
+// parkAndDiscard lets an unfinished effect be parked, and a person try to discard it; what they may not, they replay.
+func (w *world) parkAndDiscard(id domain.BookingID, kind domain.EffectKind) {
+	effect, ok := w.maybe(id, kind)
+	if !ok {
+		return
+	}
+	w.exec(`UPDATE outbox SET status = 'parked' WHERE id = $1 AND status IN ('pending', 'in_doubt')`, effect)
+	w.byHand(id, kind, func(p *payments.Payments, ctx context.Context, tx pgx.Tx, e outbox.Effect, r payments.Reading) (string, error) {
+		said, err := p.DiscardIn(ctx, tx, e, r)
+		if err == nil {
+			_, err = tx.Exec(ctx, `UPDATE outbox SET status = 'discarded', finished_at = clock_timestamp() WHERE id = $1 AND status = 'parked'`, e.ID)
+		}
+		return said, err
+	})
+	if e, err := outbox.Load(w.ctx, w.db.Pool, effect); err == nil && e.Status == domain.EffectParked {
+		w.replay(id, kind)
+	}
 }
