@@ -23,6 +23,11 @@ CREATE INDEX operator_actions_effect_id_at_idx ON operator_actions (effect_id, a
 CREATE INDEX operator_actions_booking_id_at_idx ON operator_actions (booking_id, at, id);
 CREATE INDEX operator_actions_at_idx ON operator_actions (at, id);
 
+-- All that has happened to one booking, on one line of time.
+CREATE INDEX idempotency_keys_booking_id_idx ON idempotency_keys (booking_id);
+CREATE INDEX provider_events_intent_id_idx ON provider_events (intent_id) WHERE intent_id <> '';
+CREATE INDEX provider_events_booking_id_idx ON provider_events (booking_id) WHERE booking_id <> '';
+
 -- Acts that wait for a second person. One that is open past its end has expired: nothing has to happen for that.
 CREATE TABLE operator_requests (
     id             uuid        NOT NULL CONSTRAINT operator_requests_pkey PRIMARY KEY,

@@ -13,7 +13,7 @@ import (
 )
 
 // AtStake tells what money each of the effects would move if it happened: a charge, and the cancel that proves whether it did, the
-// whole payment; a refund, its own amount. An effect that moves none is left out.
+// whole payment, until it is closed; a refund, its own amount. An effect that moves none is left out.
 func AtStake(ctx context.Context, q postgres.Querier, effects []outbox.Effect) (map[domain.EffectID]domain.Money, error) {
 	var bookings, refunds []uuid.UUID
 	for _, e := range effects {
@@ -30,7 +30,8 @@ func AtStake(ctx context.Context, q postgres.Querier, effects []outbox.Effect) (
 		return stake, nil
 	}
 	rows, err := q.Query(ctx, `
-		SELECT booking_id AS id, amount, currency FROM payments WHERE booking_id = ANY ($1)
+		SELECT booking_id AS id, amount, currency FROM payments
+		 WHERE booking_id = ANY ($1) AND status NOT IN ('succeeded', 'canceled', 'refused')
 		UNION ALL
 		SELECT effect_id, amount, currency FROM refunds WHERE effect_id = ANY ($2)`, bookings, refunds)
 	if err != nil {

@@ -28,7 +28,7 @@ func (p *Payments) DiscardIn(ctx context.Context, tx pgx.Tx, e outbox.Effect, r 
 		return "", err
 	}
 	if d.effect.Status != domain.EffectParked {
-		return "", refuse("only what is parked can be discarded, and this %s is %s", d.effect.Kind, d.effect.Status)
+		return "", refuse(outbox.RefusedInapplicable, "only what is parked can be discarded, and this %s is %s", d.effect.Kind, d.effect.Status)
 	}
 	var b pgx.Batch
 	silent := p.silent()
@@ -40,9 +40,9 @@ func (p *Payments) DiscardIn(ctx context.Context, tx pgx.Tx, e outbox.Effect, r 
 	case domain.EffectRefund:
 		said, err = silent.discardRefund(&b, &d, r)
 	case domain.EffectPublish, domain.EffectRefresh:
-		err = refuse("a %s moves no money", d.effect.Kind)
+		err = refuse(outbox.RefusedInapplicable, "a %s moves no money", d.effect.Kind)
 	default:
-		err = refuse("a %s means nothing to this version", d.effect.Kind)
+		err = refuse(outbox.RefusedInapplicable, "a %s means nothing to this version", d.effect.Kind)
 	}
 	if err != nil {
 		return "", err
@@ -60,16 +60,16 @@ func (p *Payments) discardCharge(b *pgx.Batch, d dossier, r Reading) (string, er
 	case d.payment.Status.Closed():
 		return "The payment is " + string(d.payment.Status) + ": nothing is left that could take money.", nil
 	case d.payment.ProviderIntentID != "":
-		return "", refuse("the provider's payment intent %s can still take money. %s Resolve the charge to settle what the provider shows, replay it, or let the "+
+		return "", refuse(outbox.RefusedUnproved, "the provider's payment intent %s can still take money. %s Resolve the charge to settle what the provider shows, replay it, or let the "+
 			"booking end: its fence proves that no money can be taken", d.payment.ProviderIntentID, r.Side.Says)
 	case d.payment.Version != r.before.payment.Version:
 		return "", errStale()
 	case d.last(domain.OpConfirm) != nil || alive:
-		return "", refuse("the provider shows a payment intent of this booking that somebody has confirmed. %s Look at it in the provider's dashboard", r.Side.Says)
+		return "", refuse(outbox.RefusedUnproved, "the provider shows a payment intent of this booking that somebody has confirmed. %s Look at it in the provider's dashboard", r.Side.Says)
 	}
 	m := domain.End(d.state(), domain.EndRefuse)
 	if !m.Changed {
-		return "", refuse("the booking is %s, its payment %s: replay the charge", d.booking.Status, d.payment.Status)
+		return "", refuse(outbox.RefusedUnproved, "the booking is %s, its payment %s: replay the charge", d.booking.Status, d.payment.Status)
 	}
 	m.Charge = "" // the caller's
 	if err := p.apply(b, d, m, nil); err != nil {
@@ -82,7 +82,7 @@ func (p *Payments) discardCharge(b *pgx.Batch, d dossier, r Reading) (string, er
 // slot would stay taken for ever.
 func discardCancel(d dossier) (string, error) {
 	if d.booking.Status == domain.BookingEnding {
-		return "", refuse("the booking is ending, and only its fence proves that no money can be taken: without it the slot would stay taken for ever. Replay it, or resolve it")
+		return "", refuse(outbox.RefusedUnproved, "the booking is ending, and only its fence proves that no money can be taken: without it the slot would stay taken for ever. Replay it, or resolve it")
 	}
 	return "The booking is " + string(d.booking.Status) + ", its payment " + string(d.payment.Status) + ": there is nothing to fence.", nil
 }
@@ -92,9 +92,9 @@ func (p *Payments) discardRefund(b *pgx.Batch, d *dossier, r Reading) (string, e
 	f := d.refundOf(d.effect.ID)
 	switch {
 	case f == nil:
-		return "", refuse("the effect is of no refund that is known here")
+		return "", refuse(outbox.RefusedUnproved, "the effect is of no refund that is known here")
 	case f.Status == refundSucceeded:
-		return "", refuse("the refund has been made: resolve it")
+		return "", refuse(outbox.RefusedUnproved, "the refund has been made: resolve it")
 	case d.payment.Version != r.before.payment.Version:
 		return "", errStale()
 	}
@@ -131,7 +131,7 @@ func (p *Payments) undead(d dossier, f refund, r Reading) error {
 		return x.RefundID == f.ID.String() && (c == nil || x.Ordinal == strconv.Itoa(c.Ordinal))
 	}
 	if i := slices.IndexFunc(r.refunds, func(x ProviderRefund) bool { return ofOurs(nil, x) && x.alive() && x.Amount == f.total() }); i >= 0 {
-		return refuse("the provider shows this refund (%s, %s): resolve it", r.refunds[i].ID, word(r.refunds[i].Status, RefundSucceeded, "pending", "requires_action"))
+		return refuse(outbox.RefusedUnproved, "the provider shows this refund (%s, %s): resolve it", r.refunds[i].ID, word(r.refunds[i].Status, RefundSucceeded, "pending", "requires_action"))
 	}
 	for i := range d.calls {
 		c := &d.calls[i]
@@ -145,11 +145,11 @@ func (p *Payments) undead(d dossier, f refund, r Reading) error {
 			if slices.ContainsFunc(r.refunds, func(x ProviderRefund) bool { return ofOurs(c, x) }) {
 				continue // made, and failed; or not what was sent
 			}
-			return refuse("the provider has accepted this refund and does not list it: look at it in the provider's dashboard")
+			return refuse(outbox.RefusedUnproved, "the provider has accepted this refund and does not list it: look at it in the provider's dashboard")
 		}
 		// By when the listing began, not by now: it must have been made after the key's end.
 		if left := p.config.KeyRetention - r.before.now.Sub(c.LastSentAt); left > 0 {
-			return refuse("no answer has come to the send of this refund at %s, and the provider may still carry it out until %s: discard it after that, or replay it",
+			return refuse(outbox.RefusedUnproved, "no answer has come to the send of this refund at %s, and the provider may still carry it out until %s: discard it after that, or replay it",
 				c.LastSentAt.UTC().Format(time.RFC3339), d.now.Add(left).UTC().Format(time.RFC3339))
 		}
 	}

@@ -40,9 +40,9 @@ func (p *Payments) ResolveIn(ctx context.Context, tx pgx.Tx, e outbox.Effect, r 
 			return "", err
 		}
 	case domain.EffectPublish, domain.EffectRefresh:
-		return "", refuse("a %s moves no money: the provider can say nothing of it", e.Kind)
+		return "", refuse(outbox.RefusedInapplicable, "a %s moves no money: the provider can say nothing of it", e.Kind)
 	default:
-		return "", refuse("a %s means nothing to this version", e.Kind)
+		return "", refuse(outbox.RefusedInapplicable, "a %s means nothing to this version", e.Kind)
 	}
 	return said, postgres.Send(ctx, tx, &b)
 }
@@ -52,19 +52,19 @@ func (p *Payments) silent() *Payments {
 	return New(p.pool, p.gateway, p.waker, p.config, slog.New(slog.DiscardHandler))
 }
 
-func refuse(format string, args ...any) error {
-	return &outbox.RefusedError{Reason: fmt.Sprintf(format, args...)}
+func refuse(code outbox.Refusal, format string, args ...any) error {
+	return &outbox.RefusedError{Code: code, Reason: fmt.Sprintf(format, args...)}
 }
 
 // errStale is the refusal of what was read before something else happened.
 func errStale() error {
-	return refuse("something was sent or settled while the provider was read, and what it showed may be out of date: look again")
+	return refuse(outbox.RefusedChanged, "something was sent or settled while the provider was read, and what it showed may be out of date: look again")
 }
 
 // adoptPayment settles what the intent, or a listing without one, shows.
 func (p *Payments) adoptPayment(b *pgx.Batch, d dossier, r Reading) (string, error) {
 	if d.effect.Status.Finished() {
-		return "", refuse("the %s is finished already: %s", d.effect.Kind, d.effect.Status)
+		return "", refuse(outbox.RefusedFinished, "the %s is finished already: %s", d.effect.Kind, d.effect.Status)
 	}
 	version := r.before.payment.Version
 	var m domain.Move
@@ -87,7 +87,7 @@ func (p *Payments) adoptPayment(b *pgx.Batch, d dossier, r Reading) (string, err
 	case d.payment.ProviderIntentID == "":
 		return p.adoptFound(b, d, r)
 	default:
-		return "", refuse("%s Nothing is settled by that. %s", r.Side.Says, next(d.effect))
+		return "", refuse(outbox.RefusedNothingSeen, "%s Nothing is settled by that. %s", r.Side.Says, next(d.effect))
 	}
 }
 
@@ -109,7 +109,7 @@ func unneeded(d dossier) bool {
 // confirmed so far, and what is taken up is confirmed by whoever carries the effect on.
 func (p *Payments) adoptFound(b *pgx.Batch, d dossier, r Reading) (string, error) {
 	if !d.now.Before(d.booking.HoldExpiresAt) {
-		return "", refuse("the hold is over: the booking ends by itself within seconds, and no money can be taken for it")
+		return "", refuse(outbox.RefusedNothingSeen, "the hold is over: the booking ends by itself within seconds, and no money can be taken for it")
 	}
 	foreign := ""
 	for _, i := range r.found {
@@ -130,7 +130,7 @@ func (p *Payments) adoptFound(b *pgx.Batch, d dossier, r Reading) (string, error
 			"No money was taken so far.", i.ID), nil
 	}
 	if foreign != "" {
-		return "", refuse("the provider's payment intent %s carries this payment's id and differs in mode, amount, currency or booking from what was asked for: "+
+		return "", refuse(outbox.RefusedNothingSeen, "the provider's payment intent %s carries this payment's id and differs in mode, amount, currency or booking from what was asked for: "+
 			"it is not taken up. Look at it in the provider's dashboard. %s", foreign, next(d.effect))
 	}
 	if c := d.last(domain.OpCreate); c != nil && c.open() && !c.StoredError && (c.HTTPStatus == http.StatusBadRequest || c.HTTPStatus == http.StatusNotFound) {
@@ -140,7 +140,7 @@ func (p *Payments) adoptFound(b *pgx.Batch, d dossier, r Reading) (string, error
 			return saysMove(d, m, r), err
 		}
 	}
-	return "", refuse("%s Nothing is settled by that. %s", r.Side.Says, next(d.effect))
+	return "", refuse(outbox.RefusedNothingSeen, "%s Nothing is settled by that. %s", r.Side.Says, next(d.effect))
 }
 
 // next says what comes next of an effect that stays as it is.
@@ -194,9 +194,9 @@ func (p *Payments) adoptRefunds(b *pgx.Batch, d *dossier, r Reading) (string, er
 	f := d.refundOf(d.effect.ID)
 	switch {
 	case d.effect.Status.Finished():
-		return "", refuse("the refund is finished already: %s", d.effect.Status)
+		return "", refuse(outbox.RefusedFinished, "the refund is finished already: %s", d.effect.Status)
 	case f == nil:
-		return "", refuse("the effect is of no refund that is known here")
+		return "", refuse(outbox.RefusedNothingSeen, "the effect is of no refund that is known here")
 	case d.payment.Version != r.before.payment.Version:
 		return "", errStale()
 	}
@@ -212,7 +212,7 @@ func (p *Payments) adoptRefunds(b *pgx.Batch, d *dossier, r Reading) (string, er
 	amount := ForPeople(f.total())
 	switch {
 	case f.Status == status:
-		return "", refuse("the provider lists nothing that decides this refund of %s. %s %s", amount, r.saysRefunds(), next(d.effect))
+		return "", refuse(outbox.RefusedNothingSeen, "the provider lists nothing that decides this refund of %s. %s %s", amount, r.saysRefunds(), next(d.effect))
 	case f.Status == refundSucceeded:
 		return amount + " went back: the refund is settled.", nil
 	case f.Status == refundFailed && f.Open:

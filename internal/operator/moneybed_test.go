@@ -45,10 +45,6 @@ type moneyBed struct {
 	start     time.Time // of the next booking
 }
 
-type noWaker struct{}
-
-func (noWaker) Wake(domain.EffectKind) {}
-
 var quiet = slog.New(slog.DiscardHandler)
 
 const apiKey, webhookSecret = "sk_test_operators", domain.Secret("whsec_operators")
