@@ -11,6 +11,8 @@ type commands struct {
 	Token    tokenCommands    `cmd:"" help:"Make, list and revoke API tokens."`
 	Resource resourceCommands `cmd:"" help:"Make and list what can be booked."`
 	Minimums minimumsCommands `cmd:"" help:"Set and list the least that the payment provider charges."`
+
+	Completion cli.Completion `cmd:"" help:"Print what makes a shell complete these commands."`
 }
 
 func program() cli.Program {
@@ -19,7 +21,7 @@ func program() cli.Program {
 		Description: `Takes a booking and the money for it, once.
 
 DATABASE_URL names the database, in the environment only, since it may hold a password: postgres://user:password@host:port/database`,
-		Root: &commands{},
+		Root: &commands{Completion: cli.Completion{Name: "api"}},
 	}
 }
 

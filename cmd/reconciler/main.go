@@ -8,6 +8,8 @@ import "holdfast/internal/cli"
 type commands struct {
 	Run  runCommand  `cmd:"" help:"Reconcile until stopped."`
 	Once onceCommand `cmd:"" help:"Do every kind of work once, and say what was done."`
+
+	Completion cli.Completion `cmd:"" help:"Print what makes a shell complete these commands."`
 }
 
 func program() cli.Program {
@@ -16,7 +18,7 @@ func program() cli.Program {
 		Description: `Ends every doubt by asking the payment provider, never by trying again under a new name.
 
 DATABASE_URL, STRIPE_API_KEY and STRIPE_API_BASE are read from the environment only.`,
-		Root: &commands{},
+		Root: &commands{Completion: cli.Completion{Name: "reconciler"}},
 	}
 }
 

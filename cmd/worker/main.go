@@ -7,6 +7,8 @@ import "holdfast/internal/cli"
 type commands struct {
 	Run    runCommand     `cmd:"" help:"Carry out effects until stopped."`
 	Outbox outboxCommands `cmd:"" help:"See what is stuck, and set it going again."`
+
+	Completion cli.Completion `cmd:"" help:"Print what makes a shell complete these commands."`
 }
 
 func program() cli.Program {
@@ -15,7 +17,7 @@ func program() cli.Program {
 		Description: `Carries out what was committed: takes the money, fences what is in doubt, publishes events.
 
 DATABASE_URL, NATS_URL, STRIPE_API_KEY and STRIPE_API_BASE are read from the environment only.`,
-		Root: &commands{},
+		Root: &commands{Completion: cli.Completion{Name: "worker"}},
 	}
 }
 

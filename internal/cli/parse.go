@@ -21,6 +21,9 @@ type Configurer interface {
 // Problems gathers what is wrong, so that one run tells all of it.
 type Problems struct{ list []string }
 
+// List is what was noted.
+func (p *Problems) List() []string { return p.list }
+
 // Add notes a problem: what is wrong, where, and what would be right.
 func (p *Problems) Add(format string, args ...any) {
 	// A default is decoded more than once, and says the same each time.
@@ -33,20 +36,9 @@ func (p *Problems) Add(format string, args ...any) {
 // "setting". printed says that help was asked for and has been written. Problems come all at once, as a *UsageError.
 func (p Program) parse(args []string, getenv func(string) string, io IO) (chosen Command, printed bool, err error) {
 	found := &Problems{}
-	parser, err := kong.New(p.Root,
-		kong.Name(p.Name), kong.Description(p.Description), kong.UsageOnError(),
-		kong.Writers(io.Out, io.Err),
-		kong.Exit(func(int) { printed = true }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.ValueFormatter(withEnvironment),
-		kong.Resolvers(environment(getenv)),
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), gather(found, "a duration such as 90s, 15m or 24h", time.ParseDuration)),
-		kong.TypeMapper(reflect.TypeFor[slog.Level](), gather(found, "debug, info, warn or error", parseLevel)),
-		kong.KindMapper(reflect.Int, gather(found, "a whole number", strconv.Atoi)),
-		kong.KindMapper(reflect.Int64, gather(found, "a whole number", parseInt64)),
-	)
+	parser, err := p.parser(found, getenv, io, &printed)
 	if err != nil {
-		return nil, false, fmt.Errorf("describe the commands: %w", err)
+		return nil, false, err
 	}
 	parsed, err := parser.Parse(args)
 	if printed {
@@ -67,6 +59,29 @@ func (p Program) parse(args []string, getenv func(string) string, io IO) (chosen
 		return nil, false, &UsageError{Problems: found.list}
 	}
 	return chosen, false, nil
+}
+
+// parser describes the commands to kong. printed becomes true once help has been written.
+func (p Program) parser(found *Problems, getenv func(string) string, io IO, printed *bool) (*kong.Kong, error) {
+	parser, err := kong.New(p.Root,
+		kong.Name(p.Name), kong.Description(p.Description+completionHint(p.Name)), kong.UsageOnError(),
+		kong.Writers(io.Out, io.Err),
+		kong.Exit(func(int) { *printed = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "many", Title: "Many at once:"}, {Key: "settings", Title: "Settings, as a rule from the environment:"},
+		}),
+		kong.ValueFormatter(withEnvironment),
+		kong.Resolvers(environment(getenv)),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), gather(found, "a duration such as 90s, 15m or 24h", time.ParseDuration)),
+		kong.TypeMapper(reflect.TypeFor[slog.Level](), gather(found, "debug, info, warn or error", parseLevel)),
+		kong.KindMapper(reflect.Int, gather(found, "a whole number", strconv.Atoi)),
+		kong.KindMapper(reflect.Int64, gather(found, "a whole number", parseInt64)),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("describe the commands: %w", err)
+	}
+	return parser, nil
 }
 
 // gather decodes a flag. A value that cannot be decoded is noted, and decoding goes on, so that the next wrong value is

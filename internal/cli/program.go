@@ -25,6 +25,7 @@ const (
 type IO struct {
 	In       io.Reader
 	Out, Err io.Writer
+	Colour   bool // Out is a terminal on which colours are welcome
 }
 
 // Command is a sub-command with its settings.
@@ -58,9 +59,14 @@ func (e *ExitError) Unwrap() error { return e.Err }
 // Main runs the program as the process's main and exits. The first SIGINT or SIGTERM cancels the command's context, so
 // that it can end in order; a second one ends it at once.
 func (p Program) Main() {
+	if os.Getenv("COMP_LINE") != "" {
+		os.Exit(p.Complete(IO{Out: os.Stdout, Err: os.Stderr}))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	code := p.Run(ctx, os.Args[1:], os.Getenv, IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+	code := p.Run(ctx, os.Args[1:], os.Getenv, IO{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Colour: colourful(os.Stdout, os.Getenv),
+	})
 	stop()
 	os.Exit(code)
 }

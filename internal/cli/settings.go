@@ -5,9 +5,11 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/bojanz/currency"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"holdfast/domain"
@@ -132,5 +134,38 @@ type Liveness struct {
 func (s *Liveness) Configure(_ func(string) string, p *Problems) {
 	if s.WorkerDeadAfter < time.Second || s.WorkerDeadAfter > 30*time.Minute {
 		p.Add("WORKER_DEAD_AFTER (--worker-dead-after): %s is not between 1s and 30m", s.WorkerDeadAfter)
+	}
+}
+
+// TwoPersons is which of the operators' acts need a second person.
+type TwoPersons struct {
+	Above       map[string]int64 `kong:"-"` // TWO_PERSON_ABOVE: by currency, minor units; empty: none does
+	RequestLife time.Duration    `kong:"-"` // REQUEST_LIFE: how long an act waits for the second one
+}
+
+const defaultRequestLife = 24 * time.Hour
+
+// Configure reads TWO_PERSON_ABOVE and REQUEST_LIFE. They come from the environment only, so that all who act are told the same.
+func (s *TwoPersons) Configure(getenv func(string) string, p *Problems) {
+	s.Above, s.RequestLife = map[string]int64{}, defaultRequestLife
+	if text := getenv("TWO_PERSON_ABOVE"); text != "" {
+		for entry := range strings.SplitSeq(text, ",") {
+			code, amount, _ := strings.Cut(strings.TrimSpace(entry), "=")
+			n, err := strconv.ParseInt(strings.TrimSpace(amount), 10, 64)
+			code = strings.ToUpper(strings.TrimSpace(code))
+			if _, twice := s.Above[code]; err != nil || n < 0 || twice || !currency.IsValid(code) {
+				p.Add("TWO_PERSON_ABOVE: %q is not a currency, given once, and an amount in its minor units; want eur=50000,usd=50000", entry)
+				continue
+			}
+			s.Above[code] = n
+		}
+	}
+	if text := getenv("REQUEST_LIFE"); text != "" {
+		life, err := time.ParseDuration(text)
+		if err != nil || life < time.Minute || life > 30*24*time.Hour {
+			p.Add("REQUEST_LIFE: %q is not a duration from 1m to 720h", text)
+			return
+		}
+		s.RequestLife = life
 	}
 }
