@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -55,11 +56,12 @@ func TestIncident14_ArgumentsThatNameNoEffect(t *testing.T) {
 	require.NoError(t, err)
 	reasons := map[string]int{}
 	for _, row := range page.Rows {
-		reasons[row.Reason]++
+		reason, _, _ := strings.Cut(row.Reason, ":") // its job is discarded, or completed, or, of a first event, it had none
+		reasons[reason]++
 	}
 	require.Equal(t, map[string]int{
-		"no live job carries it; the sweep will give it one": 2 * len(shapes), // charges, and first events
-		"waits for an earlier event of its booking":          len(shapes),
+		"no live job carries it":                    2 * len(shapes), // charges, and first events
+		"waits for an earlier event of its booking": len(shapes),
 	}, reasons)
 	require.Equal(t, 2*len(shapes), b.sweep(t), "one for each charge, and one for each booking's events")
 	b.eventually(t, 3*(len(shapes)+1), `SELECT count(*) FROM outbox WHERE status = 'done'`)

@@ -38,7 +38,9 @@ func (c *carrier) work(ctx context.Context, job Job) (Verdict, error) {
 	c.acts[e.ID]++
 	c.mu.Unlock()
 	_, err = c.b.pool.Exec(ctx, `
-		UPDATE outbox SET status = 'done', finished_at = clock_timestamp() WHERE id = $1 AND status = 'pending'`, e.ID)
+		UPDATE outbox SET status = 'done', finished_at = clock_timestamp(),
+		       stream = CASE kind WHEN 'publish' THEN 'none' END, stream_sequence = CASE kind WHEN 'publish' THEN 1 END
+		 WHERE id = $1 AND status = 'pending'`, e.ID)
 	return Verdict{}, err
 }
 

@@ -25,17 +25,27 @@ func NewDeliveryHistogram() prometheus.Histogram {
 	})
 }
 
-// Collector shows Prometheus what is unfinished. Every process that has one reads the same table and shows the same
+// NewRevivedCounter makes the counter of the jobs that sweeps of this process have made anew: sum over processes.
+func NewRevivedCounter() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "holdfast_outbox_jobs_revived_total",
+		Help: "Effects that no live River job carried, and that this process gave a new one.",
+	})
+}
+
+// Collector shows Prometheus what is unfinished, paused, and not ours. Every process that has one reads the same table and shows the same
 // numbers: take the maximum over processes, not the sum.
 type Collector struct {
 	pool    *pgxpool.Pool
 	logger  *slog.Logger
 	effects *prometheus.Desc
 	oldest  *prometheus.Desc
+	paused  *prometheus.Desc
+	foreign *prometheus.Desc
 	success *prometheus.Desc
 }
 
-// NewCollector makes a collector. Each scrape reads the table once.
+// NewCollector makes a collector. Each scrape reads each table once.
 func NewCollector(pool *pgxpool.Pool, logger *slog.Logger) *Collector {
 	labels := []string{"kind", "status"}
 	return &Collector{
@@ -44,6 +54,10 @@ func NewCollector(pool *pgxpool.Pool, logger *slog.Logger) *Collector {
 			"Effects that are not finished, in the whole system, by kind and status (pending, in_doubt, parked).", labels, nil),
 		oldest: prometheus.NewDesc("holdfast_outbox_oldest_effect_age_seconds",
 			"Age of the oldest effect that is not finished, in seconds, in the whole system, by kind and status; 0 if there is none.", labels, nil),
+		paused: prometheus.NewDesc("holdfast_outbox_paused",
+			"Whether an operator has paused a kind of effect, in the whole system: 1 or 0.", []string{"kind"}, nil),
+		foreign: prometheus.NewDesc("holdfast_outbox_foreign_jobs",
+			"River jobs of kinds that this build does not know, in the whole system, by River's state; nobody here carries them out.", []string{"state"}, nil),
 		success: prometheus.NewDesc("holdfast_outbox_scrape_success",
 			"Whether the outbox could be read for this scrape: 1, or 0 and the other holdfast_outbox metrics are missing.", nil, nil),
 	}
@@ -53,6 +67,8 @@ func NewCollector(pool *pgxpool.Pool, logger *slog.Logger) *Collector {
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	to <- c.effects
 	to <- c.oldest
+	to <- c.paused
+	to <- c.foreign
 	to <- c.success
 }
 
@@ -60,23 +76,59 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	backlog, err := readBacklog(ctx, c.pool)
+	is, err := readState(ctx, c.pool)
 	if err != nil {
 		c.logger.WarnContext(ctx, "the outbox could not be read for metrics", "error", err.Error())
 		to <- prometheus.MustNewConstMetric(c.success, prometheus.GaugeValue, 0)
 		return
 	}
-	to <- prometheus.MustNewConstMetric(c.success, prometheus.GaugeValue, 1)
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(c.success, 1)
 	// Every series is always there: an alarm on one that is missing would stay silent.
-	for _, kind := range []domain.EffectKind{
-		domain.EffectCharge, domain.EffectCancel, domain.EffectRefund, domain.EffectRefresh, domain.EffectPublish,
-	} {
+	for _, kind := range kinds {
 		for _, status := range []domain.EffectStatus{domain.EffectPending, domain.EffectInDoubt, domain.EffectParked} {
-			is := backlog[backlogKey{kind, status}]
-			to <- prometheus.MustNewConstMetric(c.effects, prometheus.GaugeValue, float64(is.Count), string(kind), string(status))
-			to <- prometheus.MustNewConstMetric(c.oldest, prometheus.GaugeValue, is.Oldest, string(kind), string(status))
+			item := is.backlog[backlogKey{kind, status}]
+			gauge(c.effects, float64(item.Count), string(kind), string(status))
+			gauge(c.oldest, item.Oldest, string(kind), string(status))
 		}
 	}
+	for _, kind := range []domain.EffectKind{domain.EffectCharge, domain.EffectPublish} { // no other can be
+		gauge(c.paused, is.paused[kind], string(kind))
+	}
+	for _, state := range foreignStates {
+		gauge(c.foreign, is.foreign[string(state)], string(state))
+	}
+}
+
+// state is what a scrape tells.
+type state struct {
+	backlog map[backlogKey]backlogItem
+	paused  map[domain.EffectKind]float64
+	foreign map[string]float64 // by River's state
+}
+
+func readState(ctx context.Context, q postgres.Querier) (is state, err error) {
+	if is.backlog, err = readBacklog(ctx, q); err != nil {
+		return is, err
+	}
+	pauses, err := Pauses(ctx, q)
+	if err != nil {
+		return is, err
+	}
+	foreign, err := Foreign(ctx, q)
+	if err != nil {
+		return is, err
+	}
+	is.paused, is.foreign = map[domain.EffectKind]float64{}, map[string]float64{}
+	for _, p := range pauses {
+		is.paused[p.Kind] = 1
+	}
+	for _, f := range foreign {
+		is.foreign[f.State] += float64(f.Count)
+	}
+	return is, nil
 }
 
 type backlogKey struct {

@@ -15,7 +15,7 @@ import (
 // standing is what an effect's own row does not tell.
 type standing struct {
 	ID       domain.EffectID
-	Carried  bool       // pending: by a live job
+	Lost     string     // pending: why no live job carries it; empty: one does
 	HeldBack bool       // pending: by an earlier event of its booking
 	Late     bool       // older than its service level
 	JobAt    *time.Time // when its own job, if that waits, is due
@@ -48,11 +48,11 @@ func explainAll(ctx context.Context, q postgres.Querier, effects []Effect, pause
 }
 
 const standings = `
-	SELECT o.id, o.status = 'pending' AND ` + carried + ` AS carried, o.status = 'pending' AND ` + heldBack + ` AS held_back,
+	SELECT o.id, ` + fate + ` AS lost, o.status = 'pending' AND ` + heldBack + ` AS held_back,
 	       ` + late + ` AS late,
 	       CASE WHEN o.status = 'pending' THEN (
 	           SELECT j.scheduled_at FROM river_job j
-	            WHERE j.id = o.job_id AND j.state IN ('available', 'pending', 'retryable', 'scheduled')) END AS job_at,
+	            WHERE j.id = o.job_id AND j.state IN ('available', 'retryable', 'scheduled')) END AS job_at,
 	       greatest(clock_timestamp() - o.created_at, interval '0') AS age
 	  FROM unnest(@ids::uuid[], @bookings::uuid[], @kinds::text[], @statuses::text[], @seqs::bigint[], @jobs::bigint[], @times::timestamptz[])
 	    AS o (id, booking_id, kind, status, event_seq, job_id, created_at)`
@@ -115,11 +115,11 @@ func explainPending(e Effect, s standing, pauses []Pausing) (stuck bool, reason 
 	paused := pausing(pauses, e.Kind)
 	switch {
 	case paused >= 0: // first: whatever else is the matter, nothing goes on before it is resumed
-		return s.Late || !s.Carried, pauses[paused].String()
-	case s.HeldBack && (s.Late || !s.Carried):
+		return s.Late || s.Lost != "", pauses[paused].String()
+	case s.HeldBack && (s.Late || s.Lost != ""):
 		return true, "waits for an earlier event of its booking"
-	case !s.Carried:
-		return true, "no live job carries it; the sweep will give it one"
+	case s.Lost != "":
+		return true, "no live job carries it: " + s.Lost + "; the sweep will give it a new one"
 	case s.Late && e.LastError != "":
 		return true, "late: " + e.LastError
 	case s.Late:
@@ -138,7 +138,7 @@ func nextOfPending(e Effect, s standing, pauses []Pausing) Next {
 		return Next{What: "nothing, until the kind is resumed"}
 	case s.HeldBack:
 		return Next{What: "it follows when the earlier event of its booking is told"}
-	case !s.Carried:
+	case s.Lost != "":
 		return Next{What: "the sweep gives it a new job, within seconds of a reconciler's running"}
 	case s.JobAt != nil:
 		at := s.JobAt.UTC()

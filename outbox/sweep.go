@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"holdfast/domain"
 	"holdfast/internal/postgres"
@@ -23,13 +24,16 @@ const (
 	sweepBudget = 20_000
 )
 
-// live is an SQL condition: job j waits, or runs in a process that was seen within @dead_after.
-const live = `(
-	j.state IN ('available', 'pending', 'retryable', 'scheduled')
+// live is an SQL condition: job j waits, or runs in a process that was seen within @dead_after; and it is a job that
+// workers of this version take, which one of another kind or in another queue is not. River's state pending means that
+// somebody else will set the job going, and nobody does. A CASE, since a job is to be found by its id: the planner must not
+// think of the index of kinds.
+const live = `CASE WHEN j.kind = o.kind AND j.queue = o.kind THEN (
+	j.state IN ('available', 'retryable', 'scheduled')
 	OR j.state = 'running' AND EXISTS (
 		SELECT FROM outbox_workers w
 		 WHERE w.id = j.attempted_by[array_upper(j.attempted_by, 1)]
-		   AND w.seen_at > clock_timestamp() - @dead_after::interval))`
+		   AND w.seen_at > clock_timestamp() - @dead_after::interval)) ELSE false END`
 
 // carried is an SQL condition: a live job carries effect o. Its own job comes first, since that is one look into an
 // index and answers for almost all. An event is carried by a job of any event of its booking, since each drains them
@@ -43,6 +47,17 @@ const carried = `(
 			  JOIN river_job j ON j.id = c.job_id
 			 WHERE c.booking_id = o.booking_id AND c.kind = 'publish' AND ` + live + `)))`
 
+// fate is an SQL expression: in words, why no live job carries the pending effect o; empty if one does.
+const fate = `
+	CASE WHEN o.status <> 'pending' OR ` + carried + ` THEN ''
+	     WHEN o.job_id IS NULL THEN 'it never had one'
+	     ELSE coalesce((
+		SELECT CASE WHEN j.kind <> o.kind THEN 'its job is of the kind ' || left(j.kind, 60) || ', which this version does not know'
+		            WHEN j.queue <> o.kind THEN 'its job is in the queue ' || left(j.queue, 60) || ', which nobody works'
+		            WHEN j.state = 'running' THEN 'its job runs in a process that is not heard of: killed, or stalled'
+		            ELSE 'its job is ' || j.state END
+		  FROM river_job j WHERE j.id = o.job_id), 'its job is gone') END`
+
 // heldBack is an SQL condition: an earlier event of the same booking is unfinished.
 const heldBack = `(o.kind = 'publish' AND EXISTS (
 	SELECT FROM outbox b
@@ -51,12 +66,13 @@ const heldBack = `(o.kind = 'publish' AND EXISTS (
 
 // SweepConfig sets up a sweep. Zero values take the defaults.
 type SweepConfig struct {
-	DeadAfter time.Duration // a process not seen for so long is dead; default 15 s
-	Budget    int           // most effects that one call looks at; default 20,000
+	DeadAfter time.Duration      // a process not seen for so long is dead; default 15 s
+	Budget    int                // most effects that one call looks at; default 20,000
+	Revived   prometheus.Counter // of NewRevivedCounter; counts the jobs that were made anew; default: nobody counts
 }
 
 // Sweeper gives a new job to pending effects that no live job carries: the job's row is gone, it was completed, cancelled
-// or discarded, or it runs in a process that has died. Of a booking's events only the lowest unfinished one gets a job,
+// or discarded, it runs in a process that has died, or it is none that workers of this version take. Of a booking's events only the lowest unfinished one gets a job,
 // which drains the rest; if that one is parked, none does.
 //
 // It may be wrong, and that is harmless: a process taken for dead may only be stalled, and a job may be committed as the
@@ -91,6 +107,9 @@ func (s *Sweeper) Sweep(ctx context.Context) (revived int, err error) {
 	for looked := 0; looked < s.cfg.Budget; looked += sweepBatch {
 		n, more, err := s.batch(ctx, min(sweepBatch, s.cfg.Budget-looked))
 		revived += n
+		if s.cfg.Revived != nil {
+			s.cfg.Revived.Add(float64(n))
+		}
 		if err != nil || !more {
 			return revived, err
 		}

@@ -57,6 +57,7 @@ type parts struct {
 	gateway *stripe.Gateway
 	meter   *payments.Meter
 	sends   *prometheus.CounterVec
+	revived prometheus.Counter
 	logger  *slog.Logger
 }
 
@@ -77,7 +78,7 @@ func (c *settings) open(ctx context.Context, application string, logger *slog.Lo
 		pool.Close()
 		return nil, c.Database.Explain(err)
 	}
-	return &parts{pool: pool, waker: outbox.NewWaker(pool, logger), gateway: gateway, meter: payments.NewMeter(), sends: payments.NewSendCounter(), logger: logger}, nil
+	return &parts{pool: pool, waker: outbox.NewWaker(pool, logger), gateway: gateway, meter: payments.NewMeter(), sends: payments.NewSendCounter(), revived: outbox.NewRevivedCounter(), logger: logger}, nil
 }
 
 func (p *parts) close() {
@@ -96,7 +97,7 @@ func (c *settings) reconciler(p *parts, gateway payments.Gateway, sweep outbox.S
 		IngestInterval: c.Ingest.Interval, IngestLag: c.Ingest.Lag, IngestOverlap: c.Ingest.Overlap,
 		Meter: p.meter, Sends: p.sends,
 	}, p.logger)
-	sweep.DeadAfter = c.Liveness.WorkerDeadAfter
+	sweep.DeadAfter, sweep.Revived = c.Liveness.WorkerDeadAfter, p.revived
 	sweeper := outbox.NewSweeper(p.pool, sweep)
 	works := append(engine.Works(), payments.Work{Name: "lost jobs", Step: func(ctx context.Context) (bool, error) {
 		revived, err := sweeper.Sweep(ctx)

@@ -34,7 +34,7 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 	defer parts.close()
 	reconciler := c.Settings.reconciler(parts, parts.gateway, outbox.SweepConfig{}, c.Service.DrainTimeout)
 	registry := telemetry.NewRegistry()
-	registry.MustRegister(parts.meter, parts.sends, outbox.NewCollector(parts.pool, logger), payments.NewCollector(parts.pool, logger),
+	registry.MustRegister(parts.meter, parts.sends, parts.revived, outbox.NewCollector(parts.pool, logger), payments.NewCollector(parts.pool, logger),
 		payments.NewOverdueCollector(parts.pool, c.Settings.Sending.ProviderKeyHorizon, logger))
 	handler := telemetry.Handler(registry, telemetry.DatabaseReady(parts.pool))
 	stopMetrics, err := telemetry.Serve(ctx, c.Service.MetricsAddr, handler, logger)
