@@ -87,7 +87,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(c.success, 1)
 	// Every series is always there: an alarm on one that is missing would stay silent.
-	for _, kind := range kinds {
+	for _, kind := range effectKinds() {
 		for _, status := range []domain.EffectStatus{domain.EffectPending, domain.EffectInDoubt, domain.EffectParked} {
 			item := is.backlog[backlogKey{kind, status}]
 			gauge(c.effects, float64(item.Count), string(kind), string(status))
@@ -97,7 +97,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	for _, kind := range []domain.EffectKind{domain.EffectCharge, domain.EffectPublish} { // no other can be
 		gauge(c.paused, is.paused[kind], string(kind))
 	}
-	for _, state := range foreignStates {
+	for _, state := range foreignStates() {
 		gauge(c.foreign, is.foreign[string(state)], string(state))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river/rivertype"
 
-	"holdfast/domain"
 	"holdfast/internal/postgres"
 )
 
@@ -18,16 +17,11 @@ type ForeignJobs struct {
 	Count int64  `json:"count"` // of the 10,000 of its kind that are looked at
 }
 
-// kinds are all kinds of effects, and so of our jobs.
-var kinds = []domain.EffectKind{
-	domain.EffectCharge, domain.EffectCancel, domain.EffectRefund, domain.EffectRefresh, domain.EffectPublish,
-}
-
 // Foreign counts River jobs of kinds that this build does not know, by kind and state, but for completed ones, which another
 // program has taken care of. Nobody here carries them out: they are a newer version's, or another program's. At most a
 // hundred kinds are told.
 func Foreign(ctx context.Context, q postgres.Querier) ([]ForeignJobs, error) {
-	rows, err := q.Query(ctx, countForeign, kinds)
+	rows, err := q.Query(ctx, countForeign, effectKinds())
 	if err != nil {
 		return nil, fmt.Errorf("count foreign jobs: %w", err)
 	}
@@ -55,8 +49,10 @@ const countForeign = `
 	 GROUP BY k.kind, j.state
 	 ORDER BY k.kind, j.state`
 
-// foreignStates are the states in which a foreign job is counted.
-var foreignStates = []rivertype.JobState{
-	rivertype.JobStateAvailable, rivertype.JobStateCancelled, rivertype.JobStateDiscarded, rivertype.JobStatePending,
-	rivertype.JobStateRetryable, rivertype.JobStateRunning, rivertype.JobStateScheduled,
+// foreignStates lists the states in which a foreign job is counted.
+func foreignStates() []rivertype.JobState {
+	return []rivertype.JobState{
+		rivertype.JobStateAvailable, rivertype.JobStateCancelled, rivertype.JobStateDiscarded, rivertype.JobStatePending,
+		rivertype.JobStateRetryable, rivertype.JobStateRunning, rivertype.JobStateScheduled,
+	}
 }
