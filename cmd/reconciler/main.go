@@ -9,6 +9,8 @@ type commands struct {
 	Run  runCommand  `cmd:"" help:"Reconcile until stopped."`
 	Once onceCommand `cmd:"" help:"Do every kind of work once, and say what was done."`
 
+	Events receiptCommands `cmd:"" help:"See the provider's events that nobody has understood, and decide about them."`
+
 	Completion cli.Completion `cmd:"" help:"Print what makes a shell complete these commands."`
 }
 
