@@ -101,6 +101,7 @@ func TestOverview(t *testing.T) {
 	_, lost := b.book()
 	b.exec(`DELETE FROM river_job WHERE id = (SELECT job_id FROM outbox WHERE id = $1)`, lost)
 	b.book()
+	b.exec(`INSERT INTO river_job (args, kind, max_attempts, queue, state) VALUES ('{}', 'teleport', 25, 'charge', 'retryable')`)
 	v, err = desk.Overview(t.Context())
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), time.Time(v.AsOf), time.Minute)
@@ -122,7 +123,7 @@ func TestOverview(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[float64]int64{0: 2, 60: 0, 300: 0, 900: 0, 3600: 1, 21600: 0, 86400: 0}, bands)
-	require.NotNil(t, v.Unknown)
+	require.Equal(t, []outbox.ForeignJobs{{Kind: "teleport", State: "retryable", Count: 1}}, v.Unknown)
 	require.NotNil(t, v.Pauses)
 }
 

@@ -34,7 +34,7 @@ type AgeBand = outbox.AgeBand
 
 // Overview reads how things stand as of one moment. It counts along indexes, and nothing further than to 10,000.
 func (d *Desk) Overview(ctx context.Context) (Overview, error) {
-	v := Overview{Unknown: []outbox.ForeignJobs{}}
+	var v Overview
 	err := d.asOfOneMoment(ctx, func(tx pgx.Tx) error {
 		var b pgx.Batch
 		postgres.One(&b, "read the clock", func(row struct{ Now time.Time }) { v.AsOf = domain.Instant(row.Now) }, `SELECT now()`)
@@ -49,7 +49,10 @@ func (d *Desk) Overview(ctx context.Context) (Overview, error) {
 		if err != nil {
 			return err
 		}
-		v.Pauses, err = outbox.Pauses(ctx, tx)
+		if v.Pauses, err = outbox.Pauses(ctx, tx); err != nil {
+			return err
+		}
+		v.Unknown, err = outbox.Foreign(ctx, tx)
 		return err
 	})
 	if v.Stuck > outbox.MostCounted {
