@@ -50,6 +50,11 @@ func writeEnvironment(file string, env environment, bin string) error {
 	for _, name := range []string{"DATABASE_URL", "NATS_URL", "STRIPE_API_BASE", "STRIPE_API_KEY"} {
 		fmt.Fprintf(&text, "export %s=%s\n", name, quoted(env.get(name)))
 	}
+	for _, name := range []string{"TWO_PERSON_ABOVE", "REQUEST_LIFE", "WORKER_DEAD_AFTER"} { // or a command would go by other rules than the API
+		if value := env.get(name); value != "" {
+			fmt.Fprintf(&text, "export %s=%s\n", name, quoted(value))
+		}
+	}
 	fmt.Fprintf(&text, "export PATH=%s:\"$PATH\"\n", quoted(bin))
 	return publish(file, []byte(text.String()))
 }

@@ -99,10 +99,11 @@ func TestEnvironmentOfAShell(t *testing.T) {
 	file, bin := filepath.Join(t.TempDir(), "env"), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "worker"), []byte("#!/bin/sh\necho \"$DATABASE_URL\"\n"), 0o700))
 	odd := `postgres://u:it's "$HOME" \x` + "`@h/d"
-	require.NoError(t, writeEnvironment(file, environment{"DATABASE_URL=" + odd, "NATS_URL=n", "STRIPE_API_BASE=b", "STRIPE_API_KEY=k"}, bin))
-	output, err := exec.CommandContext(t.Context(), "sh", "-c", `. "$0" && worker && echo "$NATS_URL $STRIPE_API_BASE $STRIPE_API_KEY"`, file).Output()
+	require.NoError(t, writeEnvironment(file, environment{"DATABASE_URL=" + odd, "NATS_URL=n", "STRIPE_API_BASE=b", "STRIPE_API_KEY=k", "TWO_PERSON_ABOVE=eur=100"}, bin))
+	output, err := exec.CommandContext(t.Context(), "sh", "-c",
+		`. "$0" && worker && echo "$NATS_URL $STRIPE_API_BASE $STRIPE_API_KEY $TWO_PERSON_ABOVE ${REQUEST_LIFE-unset}"`, file).Output()
 	require.NoError(t, err)
-	require.Equal(t, odd+"\nn b k\n", string(output))
+	require.Equal(t, odd+"\nn b k eur=100 unset\n", string(output))
 }
 
 // The compiler is silent for minutes where nothing is built yet.

@@ -12,14 +12,17 @@ import (
 
 const tokenLife = "720h"
 
-// tokenNames lists the tokens that the stack makes, each for a client of that name.
-func tokenNames() []string { return []string{"customer", "customer2", "finance", "operator"} }
+// tokenNames lists the tokens that the stack makes, each for a client of that name. The second operator is for acts that need
+// two persons.
+func tokenNames() []string {
+	return []string{"customer", "customer2", "finance", "operator", "operator2"}
+}
 
 func scopes(name string) string {
 	switch name {
 	case "finance":
 		return "bookings:read,finance"
-	case "operator":
+	case "operator", "operator2":
 		return "bookings:read,operator"
 	default:
 		return "bookings:write,bookings:read"

@@ -39,7 +39,7 @@ func TestStackIsDescribedSupervisedAndRemoved(t *testing.T) {
 			require.NoError(t, syscall.Kill(d.PIDs[name], 0), name)
 		}
 		require.Equal(t, map[string]string{
-			"customer": "token-of-customer", "customer2": "token-of-customer2", "finance": "token-of-finance", "operator": "token-of-operator",
+			"customer": "token-of-customer", "customer2": "token-of-customer2", "finance": "token-of-finance", "operator": "token-of-operator", "operator2": "token-of-operator2",
 		}, d.Tokens)
 		require.Equal(t, 1, d.Resources[0].Places)
 		require.Greater(t, d.Resources[1].Places, 1)

@@ -54,6 +54,7 @@ func describe(out *printer, s *stack) {
 	d := s.description
 	out.title("Holdfast is up")
 	out.line("api        %s   (documentation: %s/docs)", d.APIURL, d.APIURL)
+	out.line("console    %s   (sign in with the operator's token)", d.ConsoleURL)
 	out.line("metrics    %s", d.MetricsURL)
 	out.line("database   %s", d.DatabaseURL)
 	out.line("nats       %s", d.NATSURL)
@@ -81,6 +82,8 @@ func describe(out *printer, s *stack) {
 	out.line("")
 	out.line(". %s", s.opts.shown(s.opts.envFile()))
 	out.line("worker outbox list")
+	out.line("")
+	out.line("What to do about what is stuck: docs/runbook.md. Stop NATS or the simulated Stripe (their pids are in stack.json) to see it.")
 	out.line("")
 	out.line("Ctrl-C stops everything.")
 }
