@@ -35,10 +35,15 @@ func (s *Service) Authenticate(ctx context.Context, token domain.Secret) (Princi
 	if !wellFormed(token) {
 		return Principal{}, ErrUnauthenticated
 	}
-	rows, err := s.db.Query(ctx, `
+	return onePrincipal(ctx, s.db, `
 		SELECT t.id AS token_id, t.client_id, c.name, t.scopes
 		  FROM api_tokens t JOIN clients c ON c.id = t.client_id
 		 WHERE t.hash = $1 AND t.revoked_at IS NULL AND t.expires_at > clock_timestamp()`, hash(token))
+}
+
+// onePrincipal reads the one row that a query finds.
+func onePrincipal(ctx context.Context, db postgres.Querier, query string, args ...any) (Principal, error) {
+	rows, err := db.Query(ctx, query, args...)
 	if err != nil {
 		return Principal{}, unanswered(err)
 	}

@@ -5,5 +5,7 @@
 // expired is judged by the database's clock, like every deadline. To the outside, an unknown, expired or revoked token
 // are one and the same refusal.
 //
-// It owns the tables clients and api_tokens. It does not limit rates and knows nothing of HTTP.
+// A session of the operators' pages stands for the token that began it, and ends with it.
+//
+// It owns the tables clients, api_tokens and console_sessions. It does not limit rates and knows nothing of HTTP.
 package clients

@@ -27,6 +27,14 @@ func newToken() (domain.Secret, []byte) {
 	return token, hash(token)
 }
 
+// newSession makes what a signed-in browser shows, and the hash that is stored of it.
+func newSession() (domain.Secret, []byte) {
+	random := make([]byte, tokenBytes)
+	_, _ = rand.Read(random) // as above
+	session := domain.Secret(base64.RawURLEncoding.EncodeToString(random))
+	return session, hash(session)
+}
+
 // hash is what is stored and looked up. Looking a token up by its hash leaks nothing through timing: whoever probes
 // cannot choose the hash.
 func hash(token domain.Secret) []byte {
@@ -38,4 +46,8 @@ func hash(token domain.Secret) []byte {
 func wellFormed(token domain.Secret) bool {
 	text, ok := strings.CutPrefix(token.Reveal(), tokenPrefix)
 	return ok && len(text) == base64.RawURLEncoding.EncodedLen(tokenBytes)
+}
+
+func wellFormedSession(session domain.Secret) bool {
+	return len(session) == base64.RawURLEncoding.EncodedLen(tokenBytes)
 }
