@@ -14,6 +14,7 @@ import (
 	"holdfast/internal/cli"
 	"holdfast/internal/clients"
 	"holdfast/internal/httpapi"
+	"holdfast/internal/operator"
 	"holdfast/internal/postgres"
 	"holdfast/internal/telemetry"
 	"holdfast/migrations"
@@ -28,12 +29,13 @@ type serveCommand struct {
 	Serving  serving      `embed:""`
 	Pool     cli.Pool     `embed:""`
 	Service  cli.Service  `embed:""`
+	Console  consoling    `embed:""`
 }
 
 // Help says more than the summary.
 func (*serveCommand) Help() string {
 	return "Answers until SIGTERM or SIGINT, then drains: /readyz says no, no new connection is taken, requests in flight finish within the " +
-		"drain time-out, and it exits 0. A request that is cut off can be sent again with its key. The customer's documentation is served at /docs. " +
+		"drain time-out, and it exits 0. A request that is cut off can be sent again with its key. The customer's documentation is served at /docs, the operators' pages at /console. " +
 		"STRIPE_API_KEY, in the environment only, is needed to show customers what their bank asks of them (next_action), and for nothing else: " +
 		"a restricted key that may read PaymentIntents will do. STRIPE_API_BASE is as for the worker."
 }
@@ -44,6 +46,7 @@ func (c *serveCommand) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Account.Configure(getenv, p)
 	c.Serving.configure(getenv, p)
 	c.Pool.Configure(getenv, p)
+	c.Console.configure(getenv, p)
 }
 
 // Run serves until ctx ends.
@@ -110,10 +113,15 @@ func (c *serveCommand) build(
 	if err != nil {
 		return nil, err
 	}
+	pages, err := c.Console.build(pool, operator.New(pool, service, nil, nil, operator.Config{}, logger), logger)
+	if err != nil {
+		return nil, err
+	}
 	return httpapi.New(httpapi.Config{
 		Clients: clients.New(pool), Bookings: service, Catalogue: service,
 		Inbox: inbox, Events: outbox.NewEvents(pool),
 		Payments: payments.NewViewer(pool), Actions: actions, Desk: payments.NewDesk(service, waker, c.Serving.cards(m), logger),
+		Console:        pages,
 		Ready:          func(ctx context.Context) error { return schemaReady(ctx, pool, version) },
 		Transient:      func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
 		Observe:        m.observe,

@@ -43,6 +43,10 @@ func (s *Server) register() error {
 		_, _ = w.Write(document)
 	})
 	s.registerDocs()
+	if s.config.Console != nil {
+		s.mux.Handle("/console", s.config.Console)
+		s.mux.Handle("/console/", s.config.Console)
+	}
 	return nil
 }
 

@@ -23,6 +23,7 @@ type Config struct {
 	Desk      Desk
 	Inbox     Inbox // nil: no webhook secret is set, and deliveries are answered 503
 	Events    Events
+	Console   http.Handler // of everything under /console; nil: there is none
 
 	Ready     func(ctx context.Context) error                        // nil: traffic can be taken; the error is logged, not shown
 	Transient func(err error) bool                                   // the database was busy or away: 503, not 500; default: never
