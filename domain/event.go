@@ -17,6 +17,7 @@ const (
 	EventRefunded        EventType = "refunded"      // the provider says that the money went back, or a part of it
 	EventRefundFailed    EventType = "refund_failed" // the provider says that it did not, maybe days after it said that it did
 	EventDisputed        EventType = "disputed"      // a cardholder's bank disputes the money, or such a dispute has moved on
+	EventSkipped         EventType = "skipped"       // a person has discarded the event that had this place in the booking's order
 )
 
 // EventData is what every event tells of its booking, as it stood when the event was committed. It holds no personal
@@ -53,6 +54,13 @@ type DisputeData struct {
 	Status    DisputeStatus `json:"status"`
 	Amount    Money         `json:"amount"`
 	Reason    string        `json:"reason"`
+}
+
+// SkippedData is what a skipped event tells, and all that it tells: of the event that will never come.
+type SkippedData struct {
+	BookingID BookingID `json:"booking_id"`
+	EventID   EffectID  `json:"event_id"`
+	EventType EventType `json:"event_type"`
 }
 
 // Instant is a moment as it leaves the system: RFC 3339, UTC, always microseconds, so that equal instants are equal

@@ -28,6 +28,7 @@ type Action struct {
 
 // Act is something that a person did elsewhere than to an effect.
 type Act struct {
+	ID            uuid.UUID // of its row; zero: a new one
 	Actor         Actor
 	Action        string
 	Effect        *domain.EffectID // that it has begun; may be nil
@@ -42,8 +43,11 @@ func RecordAct(ctx context.Context, tx pgx.Tx, a Act) error {
 	if err := Demand(a.Actor, a.Reason); err != nil {
 		return err
 	}
+	if a.ID == uuid.Nil {
+		a.ID = uuid.Must(uuid.NewV7())
+	}
 	return record(ctx, tx, audit{
-		id: uuid.Must(uuid.NewV7()), actor: a.Actor, action: a.Action, effect: a.Effect, booking: a.Booking, reason: a.Reason,
+		id: a.ID, actor: a.Actor, action: a.Action, effect: a.Effect, booking: a.Booking, reason: a.Reason,
 		before: a.Before, after: a.After,
 	})
 }

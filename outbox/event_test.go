@@ -45,6 +45,22 @@ func TestGoldenEventsAreEqualBytesForEver(t *testing.T) {
 	}
 }
 
+// TestGoldenSkippedEvent (G6): what takes the place of an event that was discarded.
+func TestGoldenSkippedEvent(t *testing.T) {
+	t.Parallel()
+	tx := testdb.Tx(t)
+	e := storedEvent(t, tx, 7, domain.EventConfirmed)
+	skipped, err := domain.ParseID[domain.EffectID]("0190b7a0-0000-7000-8000-000000000006")
+	require.NoError(t, err)
+	payload, err := json.Marshal(domain.SkippedData{BookingID: e.BookingID, EventID: skipped, EventType: domain.EventConfirmed})
+	require.NoError(t, err)
+	e.EventType = domain.EventSkipped
+	require.NoError(t, tx.QueryRow(t.Context(), `SELECT $1::text::jsonb`, string(payload)).Scan(&e.Payload))
+	m, err := message(e)
+	require.NoError(t, err)
+	golden(t, filepath.Join("testdata", "events", "skipped.json"), m.Body)
+}
+
 // TestHeldEventReadsLikeTheOthers: the held event's payload is written by SQL, the others' by Go. Consumers see one
 // shape: the same members, and times in the same layout.
 func TestHeldEventReadsLikeTheOthers(t *testing.T) {

@@ -24,10 +24,10 @@ type Events struct{ pool *pgxpool.Pool }
 func NewEvents(pool *pgxpool.Pool) *Events { return &Events{pool: pool} }
 
 // After reads what has happened to a booking after one of its events, in order. None turns up in between later: a
-// booking's events are committed under its lock.
+// booking's events are committed under its lock; the marker in the place of a discarded event is told to whoever has not come so far.
 func (e *Events) After(ctx context.Context, booking domain.BookingID, seq int64) ([]Happened, error) {
 	rows, err := e.pool.Query(ctx, `
-		SELECT event_seq, event_type FROM outbox WHERE booking_id = $1 AND event_seq > $2 ORDER BY event_seq`, booking, seq)
+		SELECT event_seq, event_type FROM outbox WHERE booking_id = $1 AND event_seq > $2 AND status <> 'discarded' ORDER BY event_seq`, booking, seq)
 	if err != nil {
 		return nil, fmt.Errorf("read the events of booking %s: %w", booking, err)
 	}
@@ -48,7 +48,7 @@ func (e *Events) Newest(ctx context.Context, of []domain.BookingID) (map[domain.
 	rows, err := e.pool.Query(ctx, `
 		SELECT b.id, e.event_seq
 		  FROM unnest($1::uuid[]) AS b (id),
-		       LATERAL (SELECT event_seq FROM outbox WHERE booking_id = b.id AND event_seq IS NOT NULL
+		       LATERAL (SELECT event_seq FROM outbox WHERE booking_id = b.id AND event_seq IS NOT NULL AND status <> 'discarded'
 		                 ORDER BY event_seq DESC LIMIT 1) AS e`, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read the newest events: %w", err)

@@ -33,6 +33,9 @@ type Snapshot struct {
 	DueAt     time.Time           `json:"due_at"`
 	JobID     *int64              `json:"job_id"`
 	LastError string              `json:"last_error,omitempty"`
+
+	Stream         string `json:"stream,omitempty"` // of an event that the stream has
+	StreamSequence int64  `json:"stream_sequence,omitempty"`
 }
 
 // ReplayResult is an accepted replay.
@@ -97,36 +100,14 @@ func ReplayIn(ctx context.Context, tx pgx.Tx, id domain.EffectID, as Seen, by Si
 	if err != nil {
 		return ReplayResult{}, err
 	}
-	action, err := Replayable(e)
+	if _, err := Replayable(e); err != nil {
+		return ReplayResult{}, err
+	}
+	done, err := replayAll(ctx, tx, []Effect{e}, func(Effect) Signature { return by })
 	if err != nil {
 		return ReplayResult{}, err
 	}
-	if action == Requeued {
-		err = requeue(ctx, tx, e)
-	} else {
-		err = dueNow(ctx, tx, e)
-	}
-	if err != nil {
-		return ReplayResult{}, err
-	}
-	after, err := Load(ctx, tx, id)
-	if err != nil {
-		return ReplayResult{}, err
-	}
-	var paused bool
-	var b pgx.Batch
-	Paused(&b, e.Kind, &paused)
-	if err := postgres.Send(ctx, tx, &b); err != nil {
-		return ReplayResult{}, err
-	}
-	result := ReplayResult{
-		ActionID: by.ID, EffectID: id, BookingID: e.BookingID, Kind: e.Kind, Action: action, Paused: paused,
-		Before: SnapshotOf(e), After: SnapshotOf(after),
-	}
-	return result, record(ctx, tx, audit{
-		id: by.ID, actor: by.Actor, action: "replay", effect: &id, booking: &e.BookingID, reason: by.Reason,
-		before: result.Before, after: result.After,
-	})
+	return done[0], nil
 }
 
 // Replayable tells what replaying an effect means, or, as a *RefusedError, why it is refused.
@@ -160,29 +141,10 @@ func Replayable(e Effect) (ReplayAction, error) {
 	}
 }
 
-// requeue makes an effect pending with a new job. The old job, if it still waits, is cancelled, so that replaying often
-// does not pile up jobs; one that runs is left alone.
-func requeue(ctx context.Context, tx pgx.Tx, e Effect) error {
-	_, err := tx.Exec(ctx, `
-		UPDATE river_job SET state = 'cancelled', finalized_at = now()
-		 WHERE id = $1 AND state IN ('available', 'pending', 'retryable', 'scheduled')`, e.JobID)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `
-		UPDATE outbox
-		   SET status = 'pending', attempts = 0, due_at = clock_timestamp(), job_id = enqueue_job(kind, id, now())
-		 WHERE id = $1 AND status IN ('pending', 'parked')`, e.ID)
-	return err
-}
-
-func dueNow(ctx context.Context, tx pgx.Tx, e Effect) error {
-	_, err := tx.Exec(ctx, `
-		UPDATE outbox SET due_at = clock_timestamp() WHERE id = $1 AND status = 'in_doubt'`, e.ID)
-	return err
-}
-
 // SnapshotOf takes of an effect what the audit keeps.
 func SnapshotOf(e Effect) Snapshot {
-	return Snapshot{Status: e.Status, Attempts: e.Attempts, DueAt: e.DueAt.UTC(), JobID: e.JobID, LastError: e.LastError}
+	return Snapshot{
+		Status: e.Status, Attempts: e.Attempts, DueAt: e.DueAt.UTC(), JobID: e.JobID, LastError: e.LastError,
+		Stream: e.Stream, StreamSequence: e.StreamSequence,
+	}
 }

@@ -92,6 +92,42 @@ func Republishable(e Effect) error {
 	}
 }
 
+// PublishAgain sends an event to the stream once more, as the same bytes under the same id, for RepublishIn to record. Of any trouble
+// with the broker nobody knows whether the stream has it now.
+func PublishAgain(ctx context.Context, publisher Publisher, e Effect) (Ack, error) {
+	if err := Republishable(e); err != nil {
+		return Ack{}, err
+	}
+	m, err := message(e)
+	if err != nil {
+		return Ack{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return publisher.Publish(ctx, m)
+}
+
+// RepublishIn records in the caller's transaction that the stream has acknowledged an event once more, which was seen before. It
+// writes nothing if it refuses.
+func RepublishIn(ctx context.Context, tx pgx.Tx, id domain.EffectID, as Seen, ack Ack, by Signature) (before, after Effect, err error) {
+	if before, err = LockSeen(ctx, tx, id, as); err != nil {
+		return before, after, err
+	}
+	if err = Republishable(before); err != nil {
+		return before, after, err
+	}
+	if err = renewAck(ctx, tx, id, ack); err != nil {
+		return before, after, err
+	}
+	if after, err = Load(ctx, tx, id); err != nil {
+		return before, after, err
+	}
+	return before, after, record(ctx, tx, audit{
+		id: by.ID, actor: by.Actor, action: "republish", effect: &id, booking: &before.BookingID, reason: by.Reason,
+		before: SnapshotOf(before), after: SnapshotOf(after),
+	})
+}
+
 // finishedEvents reads a page of acknowledged events that were committed before to, from after's place on.
 func finishedEvents(ctx context.Context, pool *pgxpool.Pool, after Effect, to time.Time) ([]Effect, error) {
 	rows, err := pool.Query(ctx, `
@@ -112,8 +148,8 @@ func finishedEvents(ctx context.Context, pool *pgxpool.Pool, after Effect, to ti
 }
 
 // renewAck writes down where the stream keeps the event now.
-func renewAck(ctx context.Context, pool *pgxpool.Pool, id domain.EffectID, ack Ack) error {
-	_, err := pool.Exec(ctx, `
+func renewAck(ctx context.Context, q postgres.Querier, id domain.EffectID, ack Ack) error {
+	_, err := q.Exec(ctx, `
 		UPDATE outbox SET stream = $2, stream_sequence = $3, duplicate = $4 WHERE id = $1 AND status = 'done'`,
 		id, ack.Stream, int64(ack.Sequence), ack.Duplicate) //nolint:gosec // a stream has fewer than 2^63 messages
 	if err != nil {

@@ -189,7 +189,7 @@ func TestMigrate(t *testing.T) {
 	require.Equal(t, cli.ExitDone, applied.code, applied.err)
 	version, err := migrations.Version()
 	require.NoError(t, err)
-	require.Len(t, strings.Split(strings.TrimSpace(applied.out), "\n"), int(version))
+	require.Contains(t, applied.out, fmt.Sprintf("applied %04d ", version))
 	require.Contains(t, applied.out, "applied 0002 0002_clients.sql")
 	require.Equal(t, "up to date\n", run(t, db.URL, words("migrate")).out)
 }
