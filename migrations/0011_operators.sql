@@ -35,6 +35,7 @@ CREATE TABLE operator_requests (
     effect_id      uuid        CONSTRAINT operator_requests_effect_id_fkey REFERENCES outbox, -- none: of the booking itself
     booking_id     uuid        NOT NULL CONSTRAINT operator_requests_booking_id_fkey REFERENCES bookings,
     asked          bigint      NOT NULL, -- of a refund: the amount that was asked for; 0: all that is left
+    category       text        NOT NULL, -- likewise: the provider's word for it, or none
     amount         bigint      NOT NULL, -- minor units that the act lets move
     currency       text        NOT NULL,
     seen           text        NOT NULL, -- the state that it was asked for in: nothing else may have happened since
@@ -80,6 +81,7 @@ CREATE TABLE operator_run_items (
     status    text NOT NULL DEFAULT 'waiting',
     said      text,
     action_id uuid, -- its row in operator_actions
+    claimed_until timestamptz, -- somebody is at it, outside of any transaction
     CONSTRAINT operator_run_items_pkey PRIMARY KEY (run_id, position),
     CONSTRAINT operator_run_items_run_id_effect_id_key UNIQUE (run_id, effect_id),
     CONSTRAINT operator_run_items_status_check CHECK (status IN ('waiting', 'done', 'refused')),

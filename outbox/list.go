@@ -103,6 +103,25 @@ func list(ctx context.Context, q postgres.Querier, f Filter) (Page, error) {
 	return page, nil
 }
 
+// Choose reads the effects that a filter matches, the oldest first, at most a number of them, and whether there are more.
+func Choose(ctx context.Context, q postgres.Querier, f Filter, most int) (effects []Effect, more bool, err error) {
+	f.DeadAfter = cmp.Or(f.DeadAfter, DeadAfter)
+	for _, query := range pageQueries(f, cursor{}) {
+		found, err := query.most(most+1-len(effects)).read(ctx, q)
+		if err != nil {
+			return nil, false, fmt.Errorf("choose effects: %w", err)
+		}
+		if effects = append(effects, found...); len(effects) > most {
+			effects, more = effects[:most], true
+			break
+		}
+	}
+	if f.Status.Finished() {
+		slices.Reverse(effects)
+	}
+	return effects, more, nil
+}
+
 // Shown is one effect with its surroundings.
 type Shown struct {
 	Effect  Row      `json:"effect"`

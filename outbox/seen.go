@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
@@ -46,11 +47,43 @@ func LockSeen(ctx context.Context, tx pgx.Tx, id domain.EffectID, as Seen) (Effe
 	}
 }
 
+// SeeBooking reads how a booking stands, as far as people have acted on it and its effects.
+func SeeBooking(ctx context.Context, q postgres.Querier, booking domain.BookingID) (Seen, error) {
+	newest, err := newestOf(ctx, q, booking)
+	if err != nil || newest == nil {
+		return "booking", err
+	}
+	return SeenAfter("booking", newest.ID), nil
+}
+
+// CheckBooking refuses if somebody has acted on a booking, which the caller has locked, since it was seen, and tells who.
+func CheckBooking(ctx context.Context, tx pgx.Tx, booking domain.BookingID, as Seen) error {
+	newest, err := newestOf(ctx, tx, booking)
+	if err != nil || newest == nil && as == "booking" || newest != nil && as == SeenAfter("booking", newest.ID) {
+		return err
+	}
+	if newest == nil {
+		return &RefusedError{Code: RefusedChanged, Reason: "it is not as it was shown; look again"}
+	}
+	return overtaken(*newest)
+}
+
+// SeenAfter names a state in which an act is the newest.
+func SeenAfter(state string, act uuid.UUID) Seen { return Seen(state + "." + act.String()) }
+
+func newestOf(ctx context.Context, q postgres.Querier, booking domain.BookingID) (*Action, error) {
+	acts, err := actions(ctx, q, `WHERE booking_id = $1 ORDER BY at DESC, id DESC LIMIT 1`, booking)
+	if err != nil || len(acts) == 0 {
+		return nil, err
+	}
+	return &acts[0], nil
+}
+
 func seen(e Effect, newest *Action) Seen {
 	if newest == nil {
 		return Seen(e.Status)
 	}
-	return Seen(string(e.Status) + "." + newest.ID.String())
+	return SeenAfter(string(e.Status), newest.ID)
 }
 
 func newestAct(ctx context.Context, q postgres.Querier, id domain.EffectID) (*Action, error) {
@@ -64,7 +97,9 @@ func newestAct(ctx context.Context, q postgres.Querier, id domain.EffectID) (*Ac
 // overtaken tells who was first.
 func overtaken(a Action) *RefusedError {
 	did, known := map[string]string{
-		"replay": "replayed it", "republish": "republished it", "resolve": "resolved it", "discard": "discarded it", "refund": "asked for the refund",
+		"replay": "replayed it", "republish": "republished it", "resolve": "resolved it", "discard": "discarded it", "refund": "began a refund",
+		"request replay": "asked for a second person to replay it", "request resolve": "asked for a second person to resolve it",
+		"request refund": "asked for a second person to refund it", "withdraw request": "withdrew a request",
 	}[a.Action]
 	if !known {
 		did = fmt.Sprintf("did %q to it", a.Action)

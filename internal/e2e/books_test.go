@@ -55,10 +55,10 @@ func (b *bed) accounts() map[string]account {
 	rows, err := b.db.Pool.Query(b.Context(), `
 		SELECT b.id::text, b.status, p.status AS payment, p.id::text AS payment_id, p.amount_received AS received,
 		       (SELECT count(*) FROM allocations a WHERE a.booking_id = b.id AND a.active) AS active,
-		       (SELECT count(*) FROM outbox o WHERE o.booking_id = b.id AND o.status NOT IN ('done', 'not_needed')) AS unfinished,
+		       (SELECT count(*) FROM outbox o WHERE o.booking_id = b.id AND o.status NOT IN ('done', 'not_needed', 'discarded')) AS unfinished,
 		       ARRAY(SELECT c.operation || ':' || c.ordinal FROM provider_calls c WHERE c.payment_id = p.id ORDER BY 1) AS calls,
-		       ARRAY(SELECT o.id::text FROM outbox o WHERE o.booking_id = b.id AND o.kind = 'publish' ORDER BY o.event_seq) AS event_ids,
-		       ARRAY(SELECT o.event_type FROM outbox o WHERE o.booking_id = b.id AND o.kind = 'publish' ORDER BY o.event_seq) AS event_types
+		       ARRAY(SELECT o.id::text FROM outbox o WHERE o.booking_id = b.id AND o.kind = 'publish' AND o.status <> 'discarded' ORDER BY o.event_seq) AS event_ids,
+		       ARRAY(SELECT o.event_type FROM outbox o WHERE o.booking_id = b.id AND o.kind = 'publish' AND o.status <> 'discarded' ORDER BY o.event_seq) AS event_types
 		  FROM bookings b JOIN payments p ON p.booking_id = b.id`)
 	require.NoError(b, err)
 	read, err := pgx.CollectRows(rows, pgx.RowToStructByName[account])

@@ -46,7 +46,7 @@ type Order struct {
 	On     Target
 	By     outbox.Actor
 	Reason string
-	Seen   string // of the preview; empty: as the effect stands when the order is read
+	Seen   string // of the preview; empty: as the effect stands when the order is read, and of a booking whatever is left then
 	Amount int64  // of Refund, minor units; 0: all that is left
 
 	Category string // of Refund: the provider's word for it (payments.RefundRequest); may be empty

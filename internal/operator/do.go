@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -12,6 +13,7 @@ import (
 	"holdfast/internal/bookings"
 	"holdfast/internal/postgres"
 	"holdfast/outbox"
+	"holdfast/payments"
 )
 
 // ErrBroker says that the broker did not take an event, or did not say so. Nothing was recorded; the act may be done again.
@@ -23,10 +25,24 @@ type ready struct {
 	signature outbox.Signature
 	effect    outbox.Effect // as it was read; zero for a booking
 	refused   *outbox.RefusedError
+	looks     bool              // it is only a preview: nothing goes out
+	reading   *payments.Reading // of the provider, where the act needs one
+	ack       outbox.Ack        // of the stream, of Republish
+	second    second
 }
+
+// second is what the rule of two persons makes of an act.
+type second int
+
+const (
+	asks     second = iota // above the amount it becomes a request
+	approves               // a second person does it
+	alone                  // above the amount it is refused: nobody is asked for each of many
+)
 
 // Do does an act. What it must know of the provider is read first, with no transaction open; then it is decided by compare
 // and set, and the act, its audit row and, of an act above the second person's amount, its request are committed together.
+// With a *outbox.RefusedError of a refund comes what was decided of it (Result.Refund).
 //
 // A *outbox.RefusedError says why it was not done, and by whom something else was done meanwhile; nothing was changed and
 // nothing recorded. domain.ErrNotFound: there is no such effect or booking. payments.ErrUnread (wrapped): the provider could
@@ -41,9 +57,13 @@ func (d *Desk) Do(ctx context.Context, o Order) (Result, error) {
 	if r.refused != nil {
 		return Result{}, r.refused
 	}
-	var done Result
+	return d.commit(ctx, r, func(tx pgx.Tx) (Result, error) { return d.carryOut(ctx, tx, r) })
+}
+
+// commit runs an act's one transaction. If the answer to COMMIT is lost, it looks whether the act is on record.
+func (d *Desk) commit(ctx context.Context, r ready, act func(tx pgx.Tx) (Result, error)) (done Result, err error) {
 	err = postgres.InTx(ctx, d.pool, func(tx pgx.Tx) (err error) {
-		done, err = d.carryOut(ctx, tx, r)
+		done, err = act(tx)
 		return err
 	})
 	var unknown *postgres.CommitError
@@ -51,7 +71,7 @@ func (d *Desk) Do(ctx context.Context, o Order) (Result, error) {
 		err = d.lookBack(ctx, r, unknown)
 	}
 	if err != nil {
-		return Result{}, busy(err)
+		return Result{Refund: done.Refund}, busy(err) // why a refund was refused
 	}
 	return done, nil
 }
@@ -73,6 +93,9 @@ func (d *Desk) DoOnce(
 	}
 	return d.keys.Once(ctx, k, func(ctx context.Context, tx pgx.Tx) (bookings.Decided, error) {
 		decided := bookings.Decided{Booking: r.booking()}
+		if r.Act == Refund {
+			decided.Location = k.Route // where the booking's refunds are listed
+		}
 		var done Result
 		refused := r.refused
 		if refused == nil {
@@ -109,10 +132,13 @@ func (d *Desk) prepare(ctx context.Context, o Order) (ready, error) {
 	return r, d.look(ctx, &r)
 }
 
-// look reads how the target stands. What is refused as it stands goes no further.
+// look reads how the target stands, and what lies outside that the act needs. What is refused as it stands goes no further.
 func (d *Desk) look(ctx context.Context, r *ready) error {
+	if !slices.Contains(Acts(), r.Act) {
+		return &domain.ValidationError{Field: "act", Reason: fmt.Sprintf("there is no act %q", r.Act)}
+	}
 	if r.Act == Refund {
-		return errNotBuilt
+		return d.lookAtBooking(ctx, r)
 	}
 	if r.On.Effect == (domain.EffectID{}) {
 		return &domain.ValidationError{Field: "effect_id", Reason: fmt.Sprintf("a %s is done to an effect: name one", r.Act)}
@@ -128,44 +154,64 @@ func (d *Desk) look(ctx context.Context, r *ready) error {
 	if r.Seen != string(as) {
 		return nil // the transaction says what has moved
 	}
-	if err := allowed(r.Act, e); err != nil && !errors.As(err, &r.refused) {
-		return err
+	if err := allowed(r.Act, e); err != nil {
+		if !errors.As(err, &r.refused) {
+			return err
+		}
+		return nil
+	}
+	return d.lookOutside(ctx, r)
+}
+
+func (d *Desk) lookAtBooking(ctx context.Context, r *ready) error {
+	if r.On.Booking == (domain.BookingID{}) {
+		return &domain.ValidationError{Field: "booking_id", Reason: "money is given back of a booking: name one"}
+	}
+	if r.Amount < 0 {
+		return &domain.ValidationError{Field: "amount", Reason: "want minor units, or 0 for all that is left"}
+	}
+	if r.Seen != "" || !r.looks { // who has looked at nothing is answered by what is left
+		return nil
+	}
+	as, err := outbox.SeeBooking(ctx, d.pool, r.On.Booking)
+	r.Seen = string(as)
+	return err
+}
+
+// lookOutside asks provider or broker what the act has to know of them. No transaction is open.
+func (d *Desk) lookOutside(ctx context.Context, r *ready) error {
+	switch {
+	case r.Act == Republish && r.looks:
+		return nil
+	case r.Act == Republish:
+		if d.publisher == nil {
+			return &outbox.RefusedError{
+				Code: outbox.RefusedUnavailable, Reason: "this process has no broker to publish to: do it where NATS_URL is set",
+			}
+		}
+		ack, err := outbox.PublishAgain(ctx, d.publisher, r.effect)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrBroker, err)
+		}
+		r.ack = ack
+	case (r.Act == Resolve || r.Act == Discard) && money(r.effect.Kind):
+		if d.money == nil {
+			return &outbox.RefusedError{
+				Code: outbox.RefusedUnavailable, Reason: "this process has no key for the provider, which has to be read first: do it where STRIPE_API_KEY is set",
+			}
+		}
+		reading, err := d.money.Read(ctx, r.effect)
+		if err != nil {
+			return err
+		}
+		r.reading = &reading
 	}
 	return nil
 }
 
-// carryOut decides and does an act in tx, and leaves its one row in the audit. It writes nothing if it refuses.
-func (d *Desk) carryOut(ctx context.Context, tx pgx.Tx, r ready) (Result, error) {
-	switch r.Act {
-	case Replay:
-		return d.replay(ctx, tx, r)
-	case Republish, Resolve, Refund, Discard:
-		return Result{}, errNotBuilt
-	default:
-		return Result{}, &domain.ValidationError{Field: "act", Reason: fmt.Sprintf("there is no act %q", r.Act)}
-	}
-}
-
-var errNotBuilt = errors.New("not built")
-
-func (d *Desk) replay(ctx context.Context, tx pgx.Tx, r ready) (Result, error) {
-	done, err := outbox.ReplayIn(ctx, tx, r.On.Effect, outbox.Seen(r.Seen), r.signature)
-	if err != nil {
-		return Result{}, err
-	}
-	said := "it is pending with a new job, and a worker carries it out now, under the keys that it has"
-	switch {
-	case done.Action == outbox.ReconcileNow:
-		said = "it stays in doubt, and is the next that the reconciler asks the provider about"
-	case done.Paused:
-		said = fmt.Sprintf("it is pending with a new job; %s is paused, and a worker carries it out after the resume", done.Kind)
-	case done.Kind == domain.EffectPublish:
-		said = "it is pending with a new job, and a worker publishes it now, under its own id, after the earlier events of its booking"
-	}
-	return Result{
-		ActionID: done.ActionID, Act: Replay, EffectID: &done.EffectID, BookingID: done.BookingID, Kind: done.Kind, Said: said,
-		Before: done.Before, After: done.After,
-	}, nil
+// money tells whether effects of a kind are about money.
+func money(kind domain.EffectKind) bool {
+	return kind == domain.EffectCharge || kind == domain.EffectCancel || kind == domain.EffectRefund
 }
 
 // lookBack tells what became of a transaction whose COMMIT was not answered: nil, it is done. It takes the locks that the act took,

@@ -21,22 +21,25 @@ func (d *Desk) Preview(ctx context.Context, act Act, on Target, amount int64) (P
 		Order:     Order{Act: act, On: on, By: someone, Reason: someone, Amount: amount},
 		signature: outbox.Signature{ID: uuid.Must(uuid.NewV7()), Actor: someone, Reason: someone},
 	}
+	r.looks = true
 	v := Preview{Act: act}
-	if err := d.look(ctx, &r); err != nil {
+	refused, err := d.lookFirst(ctx, &v, &r)
+	if err != nil {
 		return v, busy(err)
 	}
 	v.Seen = r.Seen
-	if err := d.describe(ctx, &v, r); err != nil {
-		return v, busy(err)
-	}
-	refused := r.refused
 	if refused == nil {
 		err := postgres.InTx(ctx, d.pool, func(tx pgx.Tx) error {
 			done, err := d.carryOut(ctx, tx, r)
 			if err != nil {
 				return err
 			}
-			v.Would = done.Said
+			v.Would, v.SecondPerson = done.Said, done.Request != nil
+			if done.Request != nil {
+				v.Money = &done.Request.Money
+			} else if done.Refund != nil && done.Refund.Refund != nil {
+				v.Money = &done.Refund.Refund.Amount
+			}
 			return errOnlyLooked
 		})
 		if !errors.Is(err, errOnlyLooked) && !errors.As(err, &refused) {
@@ -48,6 +51,21 @@ func (d *Desk) Preview(ctx context.Context, act Act, on Target, amount int64) (P
 	}
 	v.Allowed = refused == nil
 	return v, nil
+}
+
+// lookFirst reads how the target stands and what the provider shows. What it could not read is a refusal only of an act that needs it.
+func (d *Desk) lookFirst(ctx context.Context, v *Preview, r *ready) (refused *outbox.RefusedError, err error) {
+	err = d.look(ctx, r)
+	switch {
+	case errors.Is(err, payments.ErrUnread):
+		refused = &outbox.RefusedError{Reason: "the act needs to know what the provider shows, and it could not be read: try again"}
+		v.Unread = err.Error()
+	case err != nil && !errors.As(err, &refused):
+		return nil, err
+	case r.refused != nil:
+		refused = r.refused
+	}
+	return refused, d.describe(ctx, v, *r)
 }
 
 // errOnlyLooked undoes what a preview has tried.
@@ -69,7 +87,13 @@ func (d *Desk) describe(ctx context.Context, v *Preview, r ready) error {
 			return nil
 		}
 	}
-	if d.money == nil {
+	switch {
+	case v.Unread != "":
+		return nil
+	case r.reading != nil:
+		v.Provider = &r.reading.Side
+		return nil
+	case d.money == nil:
 		v.Unread = "this process has no key for the provider: preview it where STRIPE_API_KEY is set"
 		return nil
 	}

@@ -120,38 +120,40 @@ func TestReplay_TheCommitIsCut(t *testing.T) {
 	}
 }
 
-// TestReplay_CutAnywhere (G7): the connection breaks at any message of the act. Expected: done with its row of audit, or not done and
+// TestReplay_CutAnywhere (G7): the connection breaks at any statement of the act. Expected: done with its row of audit, or not done and
 // without one, and told as what it is.
 func TestReplay_CutAnywhere(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	proxy := testdb.NewCutter(t, b.db)
-	desk := b.deskOn(b.open(proxy.URL), operator.Config{})
-	for _, cut := range []testdb.Cut{testdb.LoseReply, testdb.LoseIt} {
-		for at, whole := int32(1), false; !whole; at++ {
-			_, charge := b.book()
-			b.put(charge, domain.EffectParked)
-			var messages atomic.Int32
-			proxy.Judge(func(testdb.Message) testdb.Cut {
-				if messages.Add(1) == at {
-					return cut
+	for name, cut := range map[string]testdb.Cut{"after it": testdb.LoseReply, "before it": testdb.LoseIt} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			proxy := testdb.NewCutter(t, b.db)
+			desk := b.deskOn(b.open(proxy.URL), operator.Config{})
+			for at, whole := int32(1), false; !whole; at++ {
+				_, charge := b.book()
+				b.put(charge, domain.EffectParked)
+				var statements atomic.Int32
+				proxy.Judge(func(m testdb.Message) testdb.Cut {
+					if (m.Type == 'E' || m.Type == 'Q') && statements.Add(1) == at {
+						return cut
+					}
+					return testdb.Pass
+				})
+				done, err := desk.Do(t.Context(), replayOf(charge, "ada"))
+				proxy.Judge(nil)
+				whole = statements.Load() < at
+				moved := b.load(charge).Status == domain.EffectPending
+				require.Equal(t, err == nil, moved, "statement %d: %v", at, err)
+				require.Equal(t, moved, b.count(`SELECT count(*) FROM operator_actions WHERE effect_id = $1`, charge) == 1)
+				if err != nil {
+					require.ErrorIs(t, err, domain.ErrBusy, "statement %d", at)
+				} else {
+					require.Equal(t, 1, b.count(`SELECT count(*) FROM operator_actions WHERE id = $1`, done.ActionID))
 				}
-				return testdb.Pass
-			})
-			done, err := desk.Do(t.Context(), replayOf(charge, "ada"))
-			proxy.Judge(nil)
-			whole = messages.Load() < at
-			rows := b.count(`SELECT count(*) FROM operator_actions WHERE effect_id = $1`, charge)
-			moved := b.load(charge).Status == domain.EffectPending
-			require.Equal(t, err == nil, moved, "message %d: %v", at, err)
-			require.Equal(t, moved, rows == 1)
-			if err != nil {
-				require.ErrorIs(t, err, domain.ErrBusy, "message %d", at)
-				continue
+				require.Less(t, at, int32(100))
 			}
-			require.Equal(t, 1, b.count(`SELECT count(*) FROM operator_actions WHERE id = $1`, done.ActionID))
-			require.Less(t, at, int32(100))
-		}
+		})
 	}
 }
 

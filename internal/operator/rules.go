@@ -32,7 +32,6 @@ func allowed(act Act, e outbox.Effect) error {
 	no := func(code outbox.Refusal, format string, args ...any) error {
 		return &outbox.RefusedError{Code: code, Reason: fmt.Sprintf(format, args...)}
 	}
-	money := e.Kind == domain.EffectCharge || e.Kind == domain.EffectCancel || e.Kind == domain.EffectRefund
 	switch act {
 	case Replay:
 		_, err := outbox.Replayable(e)
@@ -41,7 +40,7 @@ func allowed(act Act, e outbox.Effect) error {
 		return outbox.Republishable(e)
 	case Resolve:
 		switch {
-		case !money:
+		case !money(e.Kind):
 			return no(outbox.RefusedInapplicable, "a %s concerns no money: there is nothing at the provider to adopt", e.Kind)
 		case e.Status.Finished():
 			return no(outbox.RefusedFinished, "the %s is %s: there is nothing left to settle", e.Kind, e.Status)
@@ -53,13 +52,7 @@ func allowed(act Act, e outbox.Effect) error {
 		}
 		return nil
 	case Discard:
-		switch {
-		case e.Status.Finished():
-			return no(outbox.RefusedFinished, "the %s is %s: there is nothing left to discard", e.Kind, e.Status)
-		case e.Status != domain.EffectParked:
-			return no(outbox.RefusedInapplicable, "only what is parked can be discarded; the %s is %s, and goes on by itself", e.Kind, e.Status)
-		}
-		return nil
+		return outbox.Discardable(e)
 	default:
 		return &domain.ValidationError{Field: "act", Reason: fmt.Sprintf("there is no act %q", act)}
 	}

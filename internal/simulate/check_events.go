@@ -15,7 +15,7 @@ func (s *schedule) checkEvents(b books) {
 	byID := map[string]effectRow{}
 	byBooking := map[uuid.UUID][]effectRow{}
 	for _, e := range b.effects {
-		if e.Kind == "publish" {
+		if e.Kind == "publish" && e.Status != "discarded" { // a marker has its place
 			byID[e.ID.String()] = e
 			byBooking[e.Booking] = append(byBooking[e.Booking], e)
 		}
