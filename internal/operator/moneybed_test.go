@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -35,7 +36,7 @@ type moneyBed struct {
 	ctx       context.Context
 	db        *testdb.DB
 	sim       *stripesim.Server
-	gateway   *stripe.Gateway
+	gateway   *provider
 	publisher outbox.Publisher // nil: no broker
 	bookings  *bookings.Service
 	client    domain.ClientID
@@ -43,6 +44,42 @@ type moneyBed struct {
 	config    payments.Config
 	desk      operator.Config
 	start     time.Time // of the next booking
+}
+
+// provider is the real gateway, behind which somebody may have changed the amount of every intent that is made, or that is listed.
+type provider struct {
+	payments.Gateway
+
+	spoilt bool
+	dies   bool // the process, once it has read all
+}
+
+var errDied = errors.New("the process died")
+
+func (p *provider) Refunds(ctx context.Context, intent string) ([]payments.ProviderRefund, error) {
+	found, err := p.Gateway.Refunds(ctx, intent)
+	if p.dies {
+		panic(errDied)
+	}
+	return found, err
+}
+
+func (p *provider) Send(ctx context.Context, c payments.Call) payments.Outcome {
+	out := p.Gateway.Send(ctx, c)
+	if p.spoilt && c.Operation == domain.OpCreate && out.Intent != nil {
+		out.Intent.Amount.Amount++
+	}
+	return out
+}
+
+func (p *provider) IntentsCreated(ctx context.Context, from, to time.Time) ([]payments.Intent, error) {
+	found, err := p.Gateway.IntentsCreated(ctx, from, to)
+	for i := range found {
+		if p.spoilt {
+			found[i].Amount.Amount++
+		}
+	}
+	return found, err
 }
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -59,8 +96,9 @@ func newMoneyBed(t *testing.T) *moneyBed {
 	b.sim, err = stripesim.Start(b.ctx, "127.0.0.1:0", stripesim.Config{LockWait: 50 * time.Millisecond})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.sim.Close()) })
-	b.gateway, err = stripe.New(stripe.Config{APIKey: apiKey, BaseURL: b.sim.URL, Timeout: time.Minute})
+	gateway, err := stripe.New(stripe.Config{APIKey: apiKey, BaseURL: b.sim.URL, Timeout: time.Minute})
 	require.NoError(t, err)
+	b.gateway = &provider{Gateway: gateway}
 	b.client = domain.NewID[domain.ClientID]()
 	b.exec(`INSERT INTO clients (id, name) VALUES ($1, 'test')`, b.client)
 	b.bookings = bookings.New(b.db.Pool, noWaker{}, bookings.Config{})
@@ -126,12 +164,17 @@ func (b *moneyBed) load(id domain.EffectID) outbox.Effect {
 // turn runs the job of a booking's newest effect of a kind once, and tells when it wants to run again.
 func (b *moneyBed) turn(id domain.BookingID, kind domain.EffectKind) time.Duration {
 	b.Helper()
+	return b.run(b.effect(id, kind))
+}
+
+func (b *moneyBed) run(e outbox.Effect) time.Duration {
+	b.Helper()
 	p := b.engine()
-	handle := map[domain.EffectKind]outbox.Handler{domain.EffectCharge: p.Charge, domain.EffectCancel: p.Fence, domain.EffectRefund: p.Refund}[kind]
-	if kind == domain.EffectPublish {
+	handle := map[domain.EffectKind]outbox.Handler{domain.EffectCharge: p.Charge, domain.EffectCancel: p.Fence, domain.EffectRefund: p.Refund}[e.Kind]
+	if e.Kind == domain.EffectPublish {
 		handle = outbox.NewDrain(b.db.Pool, b.publisher, outbox.DrainConfig{}, quiet).Work
 	}
-	verdict, err := handle(b.ctx, outbox.Job{Effect: b.effect(id, kind).ID, Kind: kind})
+	verdict, err := handle(b.ctx, outbox.Job{Effect: e.ID, Kind: e.Kind})
 	require.NoError(b, err)
 	return verdict.After
 }
@@ -146,15 +189,16 @@ func (b *moneyBed) work(id domain.BookingID, kind domain.EffectKind) {
 func (b *moneyBed) heal(id domain.BookingID) {
 	b.Helper()
 	b.until(func() bool {
-		for _, kind := range []domain.EffectKind{domain.EffectCharge, domain.EffectCancel, domain.EffectRefund} {
-			if b.count(`SELECT count(*) FROM outbox WHERE booking_id = $1 AND kind = $2 AND status = 'pending'`, id, kind) > 0 {
-				b.turn(id, kind)
-			}
+		var pending []domain.EffectID
+		b.scan(`SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM outbox
+			WHERE booking_id = $1 AND kind IN ('charge', 'cancel', 'refund') AND status = 'pending'`, &pending, id)
+		for _, e := range pending {
+			b.run(b.load(e))
 		}
 		b.exec(`UPDATE outbox SET due_at = clock_timestamp() WHERE booking_id = $1 AND status = 'in_doubt'`, id)
 		_, err := b.engine().ResolveDoubt(b.ctx)
 		require.NoError(b, err)
-		return b.count(`SELECT count(*) FROM outbox WHERE booking_id = $1 AND kind <> 'publish' AND status IN ('pending', 'in_doubt')`, id) == 0
+		return b.count(`SELECT count(*) FROM outbox WHERE booking_id = $1 AND kind IN ('charge', 'cancel', 'refund') AND status IN ('pending', 'in_doubt')`, id) == 0
 	})
 }
 
@@ -173,6 +217,18 @@ func (b *moneyBed) end(id domain.BookingID) {
 	b.exec(`UPDATE bookings SET hold_expires_at = clock_timestamp() WHERE id = $1`, id)
 	_, err := b.engine().SweepHold(b.ctx)
 	require.NoError(b, err)
+}
+
+// cancel cancels a paid booking, as its customer.
+func (b *moneyBed) cancel(id domain.BookingID) {
+	b.Helper()
+	desk := payments.NewDesk(b.bookings, noWaker{}, payments.CardLimits{}, quiet)
+	show := func(payments.View, payments.Cancellation) (int, []byte, error) { return 200, []byte(`{}`), nil }
+	preview, err := payments.NewViewer(b.db.Pool).Cancellation(b.ctx, b.client, id)
+	require.NoError(b, err)
+	_, err = desk.Cancel(b.ctx, payments.Ask{Client: b.client, Booking: id, Key: domain.NewID[domain.EffectID]().String()}, &preview.Refund, show)
+	require.NoError(b, err)
+	b.stands(id, "cancelled", "succeeded")
 }
 
 func (b *moneyBed) stands(id domain.BookingID, booking, payment string) {
