@@ -14,7 +14,6 @@ import (
 	"holdfast/internal/cli"
 	"holdfast/internal/clients"
 	"holdfast/internal/httpapi"
-	"holdfast/internal/operator"
 	"holdfast/internal/postgres"
 	"holdfast/internal/telemetry"
 	"holdfast/migrations"
@@ -30,14 +29,17 @@ type serveCommand struct {
 	Pool     cli.Pool     `embed:""`
 	Service  cli.Service  `embed:""`
 	Console  consoling    `embed:""`
+	Desk     desk         `embed:""`
 }
 
 // Help says more than the summary.
 func (*serveCommand) Help() string {
 	return "Answers until SIGTERM or SIGINT, then drains: /readyz says no, no new connection is taken, requests in flight finish within the " +
 		"drain time-out, and it exits 0. A request that is cut off can be sent again with its key. The customer's documentation is served at /docs, the operators' pages at /console. " +
-		"STRIPE_API_KEY, in the environment only, is needed to show customers what their bank asks of them (next_action), and for nothing else: " +
-		"a restricted key that may read PaymentIntents will do. STRIPE_API_BASE is as for the worker."
+		"STRIPE_API_KEY, in the environment only, is needed to show customers what their bank asks of them (next_action), and operators what the " +
+		"provider shows before they act: a restricted key that may read PaymentIntents, Charges, Refunds and Disputes will do, since nothing is sent from here. " +
+		"STRIPE_API_BASE is as for the worker. NATS_URL, in the environment only, is needed to republish events; without it, or while the broker is away, that is refused. " +
+		"TWO_PERSON_ABOVE, such as eur=50000,usd=50000 in minor units, makes operators' acts that let more money move wait for a second person, for REQUEST_LIFE (24h); set both for the worker's commands, too."
 }
 
 // Configure reads the environment and checks all settings.
@@ -47,6 +49,7 @@ func (c *serveCommand) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Serving.configure(getenv, p)
 	c.Pool.Configure(getenv, p)
 	c.Console.configure(getenv, p)
+	c.Desk.configure(getenv, p)
 }
 
 // Run serves until ctx ends.
@@ -64,7 +67,12 @@ func (c *serveCommand) Run(ctx context.Context, io cli.IO) error {
 	if err != nil {
 		return err
 	}
-	api, err := c.build(pool, waker, inbox, newMetrics(registry, pool), logger) //nolint:contextcheck // handlers take the request's context
+	publisher, disconnect, err := c.Desk.publisher(logger)
+	if err != nil {
+		return err
+	}
+	defer disconnect()
+	api, err := c.build(pool, waker, inbox, publisher, newMetrics(registry, pool), logger) //nolint:contextcheck // handlers take the request's context
 	if err != nil {
 		return err
 	}
@@ -102,18 +110,23 @@ func (c *serveCommand) inbox(ctx context.Context, pool *pgxpool.Pool, registry *
 }
 
 func (c *serveCommand) build(
-	pool *pgxpool.Pool, waker *outbox.Waker, inbox httpapi.Inbox, m *metrics, logger *slog.Logger,
+	pool *pgxpool.Pool, waker *outbox.Waker, inbox httpapi.Inbox, publisher outbox.Publisher, m *metrics, logger *slog.Logger,
 ) (*httpapi.Server, error) {
 	service := bookings.New(pool, waker, c.Serving.bookings())
 	version, err := migrations.Version()
 	if err != nil {
 		return nil, err
 	}
-	actions, err := c.actions(logger)
+	gateway, err := c.gateway(logger)
 	if err != nil {
 		return nil, err
 	}
-	pages, err := c.Console.build(pool, operator.New(pool, service, nil, nil, operator.Config{}, logger), logger)
+	var actions httpapi.Prompter
+	if gateway != nil {
+		actions = payments.NewActions(gateway)
+	}
+	desk := c.Desk.open(pool, service, waker, gateway, publisher, logger)
+	pages, err := c.Console.build(pool, desk, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +135,7 @@ func (c *serveCommand) build(
 		Inbox: inbox, Events: outbox.NewEvents(pool),
 		Payments: payments.NewViewer(pool), Actions: actions, Desk: payments.NewDesk(service, waker, c.Serving.cards(m), logger),
 		Console:        pages,
+		Operators:      desk,
 		Ready:          func(ctx context.Context) error { return schemaReady(ctx, pool, version) },
 		Transient:      func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
 		Observe:        m.observe,
@@ -132,17 +146,18 @@ func (c *serveCommand) build(
 	}, logger)
 }
 
-// actions reads at the provider what customers have to do. Nothing else in this process speaks to the provider.
-func (c *serveCommand) actions(logger *slog.Logger) (httpapi.Prompter, error) {
+// gateway reads the provider: what customers have to do, and what operators want to see before they act. Nothing is sent from
+// here. It is nil where there is no key.
+func (c *serveCommand) gateway(logger *slog.Logger) (*stripe.Gateway, error) {
 	if c.Account.APIKey == "" {
-		logger.Info("STRIPE_API_KEY is not set: a booking whose customer has to authenticate is shown without next_action")
+		logger.Info("STRIPE_API_KEY is not set: a booking whose customer has to authenticate is shown without next_action, and operators are not shown what the provider says")
 		return nil, nil //nolint:nilnil // no key, nobody to ask
 	}
 	gateway, err := stripe.New(stripe.Config{APIKey: c.Account.APIKey, BaseURL: c.Account.APIBase})
 	if err != nil {
 		return nil, &cli.ExitError{Code: cli.ExitUsage, Err: err}
 	}
-	return payments.NewActions(gateway), nil
+	return gateway, nil
 }
 
 // schemaReady asks for a schema that is at least as new as this build; a newer one is compatible with the build before it.

@@ -4,20 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-
-	"github.com/bojanz/currency"
-
-	"holdfast/domain"
 )
-
-// Money shows an amount as people write it: 25.00 EUR, 2500 JPY.
-func Money(m domain.Money) string {
-	amount, err := currency.NewAmountFromInt64(m.Amount, m.Currency)
-	if err != nil {
-		return m.String() + " (minor units)"
-	}
-	return amount.Number() + " " + amount.CurrencyCode()
-}
 
 // Age shows how long something has lasted, in its two largest units.
 func Age(d time.Duration) string {

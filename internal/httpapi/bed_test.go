@@ -19,6 +19,7 @@ import (
 	"holdfast/internal/bookings"
 	"holdfast/internal/clients"
 	"holdfast/internal/httpapi"
+	"holdfast/internal/operator"
 	"holdfast/internal/postgres"
 	"holdfast/internal/testdb"
 	"holdfast/migrations"
@@ -52,6 +53,7 @@ func config(db *testdb.DB) httpapi.Config {
 		Inbox:  payments.NewInbox(db.Pool, verifier(), nil),
 		Events: outbox.NewEvents(db.Pool), FollowInterval: 20 * time.Millisecond,
 		Payments: payments.NewViewer(db.Pool), Desk: payments.NewDesk(service, noWaker{}, payments.CardLimits{}, slog.New(slog.DiscardHandler)),
+		Operators: operator.New(db.Pool, service, nil, nil, operator.Config{}, slog.New(slog.DiscardHandler)),
 		Ready: func(ctx context.Context) error {
 			_, err := migrations.Current(ctx, db.Pool)
 			return err
@@ -125,6 +127,8 @@ type problem struct {
 		Location string `json:"location"`
 		Message  string `json:"message"`
 	} `json:"errors"`
+	By string          `json:"by"`
+	At *domain.Instant `json:"at"`
 }
 
 func (a answer) problem(t *testing.T) problem {

@@ -91,7 +91,7 @@ func (c contract) allows(method, path string, a answer) error {
 	if strings.HasPrefix(path, "/docs") || path == "/openapi.json" {
 		return nil // pages, and the document itself
 	}
-	item := c.match(path)
+	item := c.match(method, path)
 	if item == nil {
 		return c.onlyProblem(a, httpapi.CodeNotFound)
 	}
@@ -134,9 +134,14 @@ func (c contract) allows(method, path string, a answer) error {
 	return nil
 }
 
-// match finds the path's item: each segment as it is, or a parameter's.
-func (c contract) match(path string) *openapi3.PathItem {
+// match finds the path's item: each segment as it is, or a parameter's. Of two, that which has the method, and then that with
+// fewer parameters.
+func (c contract) match(method, path string) (best *openapi3.PathItem) {
 	segments := strings.Split(path, "/")
+	least := 0
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
 	for template, item := range c.document.Paths.Map() {
 		parts := strings.Split(template, "/")
 		if len(parts) != len(segments) {
@@ -148,11 +153,15 @@ func (c contract) match(path string) *openapi3.PathItem {
 			parameter := strings.HasPrefix(part, "{")
 			fits = fits && err == nil && (part == plain || parameter && plain != "" && plain != "." && plain != "..")
 		}
-		if fits {
-			return item
+		rank := strings.Count(template, "{")
+		if item.Operations()[method] == nil {
+			rank += len(parts)
+		}
+		if fits && (best == nil || rank < least) {
+			best, least = item, rank
 		}
 	}
-	return nil
+	return best
 }
 
 // onlyProblem is what is answered where there is no operation.
@@ -209,6 +218,9 @@ func undocumented(schema *openapi3.Schema, value any, at string) error {
 			}
 		}
 	case map[string]any:
+		if free := schema.AdditionalProperties.Has; free != nil && *free {
+			return nil // the document says: of any shape
+		}
 		for name, member := range v {
 			of := schema.AdditionalProperties.Schema
 			if property, ok := schema.Properties[name]; ok {

@@ -23,6 +23,7 @@ type exchange struct {
 	control *http.ResponseController // of the connection's deadlines
 
 	booking    string
+	effect     string
 	replayed   bool
 	problem    Code
 	cause      error  // of a 5xx
@@ -61,6 +62,9 @@ func (s *Server) log(ctx context.Context, method string, x *exchange, status int
 	}
 	if x.booking != "" {
 		attrs = append(attrs, slog.String("booking_id", x.booking))
+	}
+	if x.effect != "" {
+		attrs = append(attrs, slog.String("effect_id", x.effect))
 	}
 	if x.event != "" {
 		attrs = append(attrs, slog.String("event_id", x.event))

@@ -1,5 +1,10 @@
 package httpapi
 
+import (
+	"maps"
+	"slices"
+)
+
 // DecodeBooking is open to tests of its limits, ParseInstant to those of any text, and Luhn to tests of what has a card
 // number's check digit and is none, and PreferredWait to tests of a header's grammar.
 var (
@@ -17,4 +22,13 @@ func (s *Server) Following() int {
 	s.watch.mu.Lock()
 	defer s.watch.mu.Unlock()
 	return len(s.watch.followers)
+}
+
+// ToldOperatorSchemas are the desk's schemas, and of each the members that are told of.
+func ToldOperatorSchemas() map[string][]string {
+	told := map[string][]string{}
+	for _, s := range operatorSchemas() {
+		told[s.name] = slices.Sorted(maps.Keys(s.members))
+	}
+	return told
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/domain"
 	"holdfast/internal/bookings"
 	"holdfast/internal/clients"
 	"holdfast/internal/httpapi"
@@ -163,6 +164,15 @@ func TestIncident12_KeysBelongToOneRoute(t *testing.T) {
 	}
 	require.Equal(t, 7, b.count(t, `SELECT count(*) FROM idempotency_keys WHERE key = 'shared'`))
 
+	var charge domain.EffectID
+	require.NoError(t, b.db.Pool.QueryRow(t.Context(), `SELECT id FROM outbox WHERE kind = 'charge' LIMIT 1`).Scan(&charge))
+	acts := []string{"replay", "republish", "resolve", "discard"}
+	for _, act := range acts {
+		a := b.act(t, act, "shared", `{"reason":"the same key"}`, charge)
+		require.NotContains(t, []int{http.StatusCreated, http.StatusUnprocessableEntity}, a.status, "%s", a.body)
+		require.Empty(t, a.header.Get("Idempotency-Replayed"))
+	}
+
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}
@@ -175,7 +185,11 @@ func TestIncident12_KeysBelongToOneRoute(t *testing.T) {
 			}
 		}
 	}
-	require.ElementsMatch(t, []string{"/v1/bookings", "/v1/bookings/{id}/payment", "/v1/bookings/{id}/cancel", "/v1/ops/bookings/{id}/refunds"}, keyed, "a new keyed route is to be tried here for real")
+	known := []string{"/v1/bookings", "/v1/bookings/{id}/payment", "/v1/bookings/{id}/cancel", "/v1/ops/bookings/{id}/refunds"}
+	for _, act := range acts {
+		known = append(known, "/v1/ops/effects/{id}/"+act)
+	}
+	require.ElementsMatch(t, known, keyed, "a new keyed route is to be tried here for real")
 }
 
 // The order of members, white space and how a text is escaped are no part of what is meant.

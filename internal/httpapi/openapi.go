@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"holdfast/internal/operator"
 )
 
 const apiVersion = "1.0.0"
@@ -17,7 +19,7 @@ const overview = `Holdfast takes a booking and the money for it. It decides each
 
 # Idempotency
 
-Every POST under /v1 needs an Idempotency-Key header, but the payment provider's.
+Every POST under /v1 needs an Idempotency-Key header, but the payment provider's and those of bulk acts. A PUT needs none: sent again it changes nothing more.
 
 - A key is 1 to 255 visible ASCII characters, bare or as a quoted string; both forms name the same key. Missing: 400 idempotency_key_missing. Anything else, and more than one header: 400 idempotency_key_malformed. A random UUID per intention is a good key.
 - One key, one intention. A changed booking is a new intention and needs a new key. Two keys are two intentions, even with equal parameters.
@@ -46,12 +48,13 @@ func (s *Server) describe() huma.Config {
 		Tags: []*huma.Tag{
 			{Name: "Bookings", Description: "Take a booking, and look at it."},
 			{Name: "Refunds", Description: "For operators and finance: give money back."},
+			{Name: operatorsTag, Description: "For the person on call: what is stuck and why, and the acts that set it going again. Each act is a permission of its own; the audit names the client of the token, so give every person a client of their own."},
 			{Name: "Resources", Description: "What can be booked."},
 			{Name: "Webhooks", Description: "For the payment provider."},
 			{Name: "Health", Description: "For load balancers and supervisors."},
 		},
 		Components: &huma.Components{
-			Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+			Schemas: huma.NewMapRegistry("#/components/schemas/", operatorNamer),
 			SecuritySchemes: map[string]*huma.SecurityScheme{
 				"signature": {Type: "apiKey", In: "header", Name: "Stripe-Signature", Description: "t=…,v1=…: HMAC-SHA256 over the time and the body, by the secret of the endpoint."},
 				"token":     {Type: "http", Scheme: "bearer", Description: "An API token, hf_…, with the scope that the operation names."},
@@ -195,7 +198,7 @@ func describeRequestRefund(gate huma.Middlewares) huma.Operation {
 	return decides(huma.Operation{
 		OperationID: "request-refund", Method: http.MethodPost, Path: "/v1/ops/bookings/{id}/refunds", Tags: []string{"Refunds"},
 		Summary: "Give money back",
-		Description: "Needs the scope operator or finance, and an Idempotency-Key. For a booking of any client that was paid. The refund is made once, however often it is asked for under its key; " +
+		Description: "Needs the scope operator:refund or finance, and an Idempotency-Key. For a booking of any client that was paid. The refund is made once, however often it is asked for under its key; " +
 			"two keys are two refunds, even of equal amounts. 201 tells that it will be made: list the refunds for what came of it, and follow the events refunded and refund_failed. " +
 			"All refunds together never give back more than was taken: those that are on their way count, those that failed do not.",
 		DefaultStatus: http.StatusCreated,
@@ -207,7 +210,7 @@ func describeListRefunds(gate huma.Middlewares) huma.Operation {
 	op := scoped(huma.Operation{
 		OperationID: "list-refunds", Method: http.MethodGet, Path: "/v1/ops/bookings/{id}/refunds", Tags: []string{"Refunds"},
 		Summary: "List the refunds of a booking",
-		Description: "Needs the scope operator or finance. All refunds of a booking of any client, the oldest first, those included that somebody has made at the payment provider's dashboard, " +
+		Description: "Needs the scope operator:read or finance. All refunds of a booking of any client, the oldest first, those included that somebody has made at the payment provider's dashboard, " +
 			"and what is left to be given back.",
 	}, CodeNotFound, CodeValidationFailed)
 	op.Middlewares = gate
@@ -325,6 +328,7 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 	schemas := document.Components.Schemas
 	schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
 	schemas.Schema(reflect.TypeFor[Refund](), true, "Refund")
+	schemas.Schema(reflect.TypeFor[operator.Result](), true, "ActResult")
 	schemas.Schema(reflect.TypeFor[Booking](), true, "Booking") // which the answer to a POST refers to by name
 	codes := make([]any, 0, len(kinds))
 	for _, code := range Codes() {
@@ -335,6 +339,7 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 		explain(schemas.Map()[name].Properties["status"], bookingStatuses())
 		explain(schemas.Map()[name].Properties["ending_reason"], endingReasons())
 	}
+	finishOperators(schemas)
 	explain(schemas.Map()["CancellationPreview"].Properties["outcome"], cancelOutcomes())
 	explain(schemas.Map()["NextAction"].Properties["type"], actionTypes())
 	explain(schemas.Map()["Payment"].Properties["status"], paymentStatuses())
@@ -349,25 +354,40 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 	delete(schemas.Map(), "ErrorModel")
 	delete(schemas.Map(), "ErrorDetail")
 
-	body := document.Paths["/v1/bookings"].Post.RequestBody
-	body.Description = "The booking. At most 64 KiB; members that are not listed, or given twice, are refused."
-	body.Content["application/json"].Schema = schemas.Schema(reflect.TypeFor[bookingRequest](), true, "BookingRequest")
+	for _, of := range []struct {
+		op   *huma.Operation
+		name string
+		body reflect.Type
+		says string
+	}{
+		{document.Paths["/v1/bookings"].Post, "BookingRequest", reflect.TypeFor[bookingRequest](), "The booking. At most 64 KiB; members that are not listed, or given twice, are refused."},
+		{document.Paths["/v1/bookings/{id}/payment"].Post, "PaymentRequest", reflect.TypeFor[paymentRequest](), "The other card."},
+		{document.Paths["/v1/bookings/{id}/cancel"].Post, "CancelRequest", reflect.TypeFor[cancelRequest](), "Nothing has to be said: {}. With expected_refund nothing else than that is given back."},
+		{document.Paths["/v1/ops/bookings/{id}/refunds"].Post, "RefundRequest", reflect.TypeFor[refundRequest](), "How much, and why."},
+		{document.Paths["/v1/ops/effects/{id}/replay"].Post, "ActRequest", reflect.TypeFor[actRequest](), "Why."},
+		{document.Paths["/v1/ops/effects/{id}/republish"].Post, "ActRequest", reflect.TypeFor[actRequest](), "Why."},
+		{document.Paths["/v1/ops/effects/{id}/resolve"].Post, "ActRequest", reflect.TypeFor[actRequest](), "Why."},
+		{document.Paths["/v1/ops/effects/{id}/discard"].Post, "ActRequest", reflect.TypeFor[actRequest](), "Why."},
+		{document.Paths["/v1/ops/requests/{id}"].Put, "DecideRequest", reflect.TypeFor[decideRequest](), "The decision, and why."},
+		{document.Paths["/v1/ops/runs/preview"].Post, "RunRequest", reflect.TypeFor[runRequest](), "The run as it would be started."},
+		{document.Paths["/v1/ops/runs/{id}"].Put, "RunRequest", reflect.TypeFor[runRequest](), "Which act, on which effects, and why."},
+		{document.Paths["/v1/ops/runs/{id}/continue"].Post, "ContinueRequest", reflect.TypeFor[continueRequest](), "Nothing has to be said: {}."},
+		{document.Paths["/v1/ops/pauses/{kind}"].Put, "PauseRequest", reflect.TypeFor[pauseRequest](), "Stop or go on, and why."},
+	} {
+		of.op.RequestBody.Description = of.says
+		of.op.RequestBody.Content["application/json"].Schema = schemas.Schema(of.body, true, of.name)
+	}
 	schemas.Map()["BookingRequest"].Properties["metadata"].AdditionalProperties = &huma.Schema{
 		Type: huma.TypeString, MaxLength: pointer(maxMetadataValue),
 	}
-
-	body = document.Paths["/v1/bookings/{id}/payment"].Post.RequestBody
-	body.Description = "The other card."
-	body.Content["application/json"].Schema = schemas.Schema(reflect.TypeFor[paymentRequest](), true, "PaymentRequest")
-	body = document.Paths["/v1/ops/bookings/{id}/refunds"].Post.RequestBody
-	body.Description = "How much, and why."
-	body.Content["application/json"].Schema = schemas.Schema(reflect.TypeFor[refundRequest](), true, "RefundRequest")
-	body = document.Paths["/v1/bookings/{id}/cancel"].Post.RequestBody
-	body.Description = "Nothing has to be said: {}. With expected_refund nothing else than that is given back."
 	answers := document.Paths["/v1/bookings/{id}/cancel"].Post.Responses
 	answers["202"].Headers = answers["200"].Headers // huma gives them to the default alone
-	body.Content["application/json"].Schema = schemas.Schema(reflect.TypeFor[cancelRequest](), true, "CancelRequest")
+	for _, act := range []string{"replay", "republish", "resolve", "discard"} {
+		answers := document.Paths["/v1/ops/effects/{id}/"+act].Post.Responses
+		answers["202"].Headers = answers["200"].Headers
+	}
 
+	finishExamples(document)
 	text, err := json.Marshal(document)
 	if err != nil {
 		return nil, fmt.Errorf("write the OpenAPI document: %w", err)

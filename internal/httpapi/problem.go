@@ -12,6 +12,8 @@ import (
 	"holdfast/domain"
 	"holdfast/internal/bookings"
 	"holdfast/internal/clients"
+	"holdfast/internal/operator"
+	"holdfast/outbox"
 	"holdfast/payments"
 )
 
@@ -52,6 +54,21 @@ const (
 	CodeCurrencyNotCharged   Code = "currency_not_chargeable"
 	CodeTooManyCards         Code = "too_many_cards"
 	CodeTooManyStreams       Code = "too_many_streams"
+	CodeActRefused           Code = "act_refused"
+	CodeEffectFinished       Code = Code(outbox.RefusedFinished)
+	CodeEffectChanged        Code = Code(outbox.RefusedChanged)
+	CodeNotApplicable        Code = Code(outbox.RefusedInapplicable)
+	CodeNoMoneyProof         Code = Code(outbox.RefusedUnproved)
+	CodeNothingToAdopt       Code = Code(outbox.RefusedNothingSeen)
+	CodeNotConfigured        Code = Code(outbox.RefusedUnavailable)
+	CodeSamePerson           Code = Code(outbox.RefusedSamePerson)
+	CodeSecondPerson         Code = Code(outbox.RefusedSecondPerson)
+	CodeRequestDecided       Code = Code(outbox.RefusedDecided)
+	CodeRequestExpired       Code = Code(outbox.RefusedExpired)
+	CodeRunDiffers           Code = Code(outbox.RefusedOtherRun)
+	CodeRefundRefused        Code = Code(outbox.RefusedRefund)
+	CodeProviderUnread       Code = "provider_unread"
+	CodeBrokerAway           Code = "broker_unreachable"
 	CodeInternal             Code = "internal"
 	CodeBusy                 Code = "busy"
 	CodeNotReady             Code = "not_ready"
@@ -99,6 +116,21 @@ var kinds = map[Code]kind{ //nolint:gochecknoglobals // a constant table
 	CodeCurrencyNotCharged:   {http.StatusUnprocessableEntity, "The currency cannot be charged"},
 	CodeTooManyCards:         {http.StatusTooManyRequests, "Too many cards were tried"},
 	CodeTooManyStreams:       {http.StatusTooManyRequests, "Too many streams are open"},
+	CodeActRefused:           {http.StatusConflict, "The act is refused"},
+	CodeEffectFinished:       {http.StatusConflict, "The effect is finished"},
+	CodeEffectChanged:        {http.StatusConflict, "The effect has changed"},
+	CodeNotApplicable:        {http.StatusConflict, "The act does not fit the effect"},
+	CodeNoMoneyProof:         {http.StatusConflict, "The effect could still take money"},
+	CodeNothingToAdopt:       {http.StatusConflict, "The provider shows nothing to adopt"},
+	CodeNotConfigured:        {http.StatusConflict, "The act is not set up here"},
+	CodeSamePerson:           {http.StatusConflict, "Somebody else has to approve it"},
+	CodeSecondPerson:         {http.StatusConflict, "A second person is needed"},
+	CodeRequestDecided:       {http.StatusConflict, "The request is decided"},
+	CodeRequestExpired:       {http.StatusConflict, "The request has expired"},
+	CodeRunDiffers:           {http.StatusConflict, "The run is another one"},
+	CodeRefundRefused:        {http.StatusConflict, "The refund is refused"},
+	CodeProviderUnread:       {http.StatusServiceUnavailable, "The payment provider could not be read"},
+	CodeBrokerAway:           {http.StatusServiceUnavailable, "The broker does not answer"},
 	CodeInternal:             {http.StatusInternalServerError, "Something went wrong on our side"},
 	CodeBusy:                 {http.StatusServiceUnavailable, "The service is busy"},
 	CodeNotReady:             {http.StatusServiceUnavailable, "The service is not ready"},
@@ -122,6 +154,9 @@ type Problem struct { //nolint:errname // the document's name first; the OpenAPI
 	Code   Code    `json:"code" doc:"What kind of problem this is, for programs. It never changes its meaning."`
 	Detail string  `json:"detail,omitempty" doc:"What is wrong with this request, for people."`
 	Errors []Fault `json:"errors,omitempty" nullable:"false" doc:"What is wrong, place by place."`
+
+	By string          `json:"by,omitempty" doc:"Of an operator's act: who was first."`
+	At *domain.Instant `json:"at,omitempty" format:"date-time" doc:"And when."`
 
 	headers http.Header
 }
@@ -167,6 +202,7 @@ func (s *Server) problem(err error) *Problem {
 		invalid *domain.ValidationError
 		list    faults
 		expired *bookings.KeyExpiredError
+		refused *outbox.RefusedError
 	)
 	switch {
 	case errors.As(err, &problem):
@@ -175,6 +211,16 @@ func (s *Server) problem(err error) *Problem {
 		return list.problem()
 	case errors.As(err, &invalid):
 		return faults{invalid}.problem()
+	case errors.As(err, &refused):
+		return refusedAct(refused)
+	case errors.Is(err, outbox.ErrCursor):
+		return invalidQuery("after", "want the next of a page, with the same filters")
+	case errors.Is(err, payments.ErrUnread):
+		return newProblem(CodeProviderUnread, "The act needs to know what the payment provider shows, and it could not be read. Nothing was changed. Send the same request again.").
+			with("Retry-After", retryAfterSeconds)
+	case errors.Is(err, operator.ErrBroker):
+		return newProblem(CodeBrokerAway, "The event could not be sent. Nothing was recorded. Send the same request again.").
+			with("Retry-After", retryAfterSeconds)
 	case errors.Is(err, clients.ErrUnauthenticated):
 		return newProblem(CodeUnauthenticated, "Send a valid API token as Authorization: Bearer hf_…").
 			with("WWW-Authenticate", `Bearer realm="holdfast"`)

@@ -21,6 +21,7 @@ type Config struct {
 	Payments  Viewer
 	Actions   Prompter // nil: no booking is shown with what its customer has to do
 	Desk      Desk
+	Operators Operators
 	Inbox     Inbox // nil: no webhook secret is set, and deliveries are answered 503
 	Events    Events
 	Console   http.Handler // of everything under /console; nil: there is none
