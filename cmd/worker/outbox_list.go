@@ -4,28 +4,28 @@ import (
 	"context"
 	"fmt"
 	"slices"
-
-	"github.com/jackc/pgx/v5/pgxpool"
+	"time"
 
 	"holdfast/domain"
 	"holdfast/internal/cli"
+	"holdfast/internal/operator"
 	"holdfast/outbox"
 )
 
 type outboxListCommand struct {
-	Database cli.Database `kong:"-"`
-
-	Liveness cli.Liveness `embed:""`
+	desk
 
 	Stuck   bool   `help:"Only what needs attention: parked, in doubt, late, or carried by no live job."`
 	Booking string `placeholder:"ID" help:"Only the effects of this booking, finished ones too, oldest first."`
 	Kind    string `enum:",charge,cancel,refund,refresh,publish" default:"" placeholder:"KIND" help:"Only this kind: charge, cancel, refund, refresh or publish."`
 	Status  string `enum:",pending,in_doubt,parked,done,not_needed,discarded" default:"" placeholder:"STATUS" help:"Only this status: pending, in_doubt, parked, done, not_needed or discarded."`
+	Older   string `name:"older-than" placeholder:"AGE" help:"Only effects that are at least so old, such as 15m."`
 	Limit   int    `default:"100" help:"Most rows of a page (default ${default}, at most 1000)."`
 	After   string `placeholder:"CURSOR" help:"Go on after the page that ended with this."`
 	JSON    bool   `name:"json" help:"Print JSON, for scripts."`
 
 	booking domain.BookingID
+	older   time.Duration
 }
 
 // Help says more than the summary.
@@ -35,8 +35,8 @@ func (*outboxListCommand) Help() string {
 
 // Configure reads the environment and checks the page.
 func (c *outboxListCommand) Configure(getenv func(string) string, p *cli.Problems) {
-	c.Database.Configure(getenv, p)
-	c.Liveness.Configure(getenv, p)
+	c.configure(getenv, p)
+	c.older = parseAge(c.Older, p)
 	if c.Booking != "" {
 		id, err := domain.ParseID[domain.BookingID](c.Booking)
 		if err != nil {
@@ -54,13 +54,13 @@ func (c *outboxListCommand) Configure(getenv func(string) string, p *cli.Problem
 
 // Run lists one page.
 func (c *outboxListCommand) Run(ctx context.Context, io cli.IO) error {
-	var page outbox.Page
-	err := once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
-		page, err = outbox.List(ctx, pool, outbox.Filter{
-			Stuck: c.Stuck, Booking: c.booking, Kind: domain.EffectKind(c.Kind), Status: domain.EffectStatus(c.Status),
+	var page operator.Page
+	err := c.at(ctx, io, func(ctx context.Context, desk *operator.Desk) (err error) {
+		page, err = desk.List(ctx, outbox.Filter{
+			Stuck: c.Stuck, Booking: c.booking, Kind: domain.EffectKind(c.Kind), Status: domain.EffectStatus(c.Status), OlderThan: c.older,
 			Limit: c.Limit, After: c.After, DeadAfter: c.Liveness.WorkerDeadAfter,
 		})
-		if err == nil && len(page.Rows) == 0 && c.Booking != "" && !c.Stuck && c.Kind == "" && c.Status == "" && c.After == "" {
+		if err == nil && len(page.Rows) == 0 && c.Booking != "" && !c.narrowed() {
 			return &cli.ExitError{Code: cli.ExitUsage, Err: fmt.Errorf("there is no booking %s", c.Booking)} // each has effects
 		}
 		return err
@@ -71,13 +71,13 @@ func (c *outboxListCommand) Run(ctx context.Context, io cli.IO) error {
 	if err := c.print(io, page); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(page.Rows, func(r outbox.Row) bool { return r.Stuck }) {
+	if slices.ContainsFunc(page.Rows, func(r operator.Row) bool { return r.Stuck }) {
 		return &cli.ExitError{Code: cli.ExitProblem} // the rows say it all
 	}
 	return nil
 }
 
-func (c *outboxListCommand) print(io cli.IO, page outbox.Page) error {
+func (c *outboxListCommand) print(io cli.IO, page operator.Page) error {
 	if c.JSON {
 		return cli.PrintJSON(io.Out, page)
 	}
@@ -87,15 +87,47 @@ func (c *outboxListCommand) print(io cli.IO, page outbox.Page) error {
 		}
 	}
 	if len(page.Rows) == 0 {
-		_, err := fmt.Fprintln(io.Out, "nothing")
+		_, err := fmt.Fprintln(io.Out, c.nothing())
 		return err
 	}
-	if err := printTable(io.Out, page.Rows); err != nil {
+	if err := printEffects(io, page.Rows); err != nil {
 		return err
 	}
-	if page.Next == "" {
-		return nil
+	hint := "\nlook: worker outbox show ID"
+	if page.Next != "" {
+		hint = "\nmore: --after " + page.Next + hint
 	}
-	_, err := fmt.Fprintf(io.Out, "\nmore: --after %s\n", page.Next)
+	_, err := fmt.Fprintln(io.Out, hint)
 	return err
+}
+
+// narrowed tells whether more than the booking was asked for.
+func (c *outboxListCommand) narrowed() bool {
+	return c.Stuck || c.Kind != "" || c.Status != "" || c.After != "" || c.Older != ""
+}
+
+// nothing says what an empty list means, and where to look next.
+func (c *outboxListCommand) nothing() string {
+	switch {
+	case c.After != "":
+		return "nothing more"
+	case c.Kind != "" || c.Status != "" || c.Older != "" || c.Booking != "":
+		return "nothing like that; without the filters: worker outbox list"
+	case c.Stuck:
+		return "nothing is stuck; what is on its way: worker outbox list"
+	default:
+		return "nothing is under way: every effect is finished; those of a booking: worker outbox list --booking ID"
+	}
+}
+
+// parseAge reads an age of effects; empty: any.
+func parseAge(text string, p *cli.Problems) time.Duration {
+	if text == "" {
+		return 0
+	}
+	age, err := time.ParseDuration(text)
+	if err != nil || age <= 0 {
+		p.Add("--older-than: %q is not a duration of more than 0 such as 90s, 15m or 24h", text)
+	}
+	return age
 }

@@ -4,64 +4,62 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"holdfast/domain"
 	"holdfast/internal/cli"
+	"holdfast/internal/operator"
 	"holdfast/outbox"
 )
 
 type outboxPauseCommand struct{ pauseSwitch }
 
-// Run pauses the kind.
-func (c *outboxPauseCommand) Run(ctx context.Context, io cli.IO) error {
-	return c.set(ctx, io, outbox.Pause, true)
+// Help says more than the summary.
+func (*outboxPauseCommand) Help() string {
+	return "While charge is paused no money is taken, and a booking whose hold ends meanwhile expires unpaid; while publish is paused no event is told. It holds in every process, from the next effect on, until: worker outbox resume."
 }
+
+// Run pauses the kind.
+func (c *outboxPauseCommand) Run(ctx context.Context, io cli.IO) error { return c.set(ctx, io, true) }
 
 type outboxResumeCommand struct{ pauseSwitch }
 
 // Run resumes the kind.
-func (c *outboxResumeCommand) Run(ctx context.Context, io cli.IO) error {
-	return c.set(ctx, io, outbox.Resume, false)
-}
+func (c *outboxResumeCommand) Run(ctx context.Context, io cli.IO) error { return c.set(ctx, io, false) }
 
 // pauseSwitch is what pause and resume have in common. A reason is not demanded: in an emergency the switch must work
 // at once, and who threw it, and when, is kept in any case.
 type pauseSwitch struct {
-	Database cli.Database `kong:"-"`
+	desk
 
-	Kind     string   `arg:"" enum:"charge,publish" help:"charge or publish."`
-	Operator operator `embed:""`
-	JSON     bool     `name:"json" help:"Print JSON, for scripts."`
+	Kind     string `arg:"" enum:"charge,publish" help:"charge or publish."`
+	Operator person `embed:""`
+	JSON     bool   `name:"json" help:"Print JSON, for scripts."`
 }
 
 // Configure reads the environment.
 func (c *pauseSwitch) Configure(getenv func(string) string, p *cli.Problems) {
-	c.Database.Configure(getenv, p)
+	c.configure(getenv, p)
 	if c.Operator.Reason == "" {
 		c.Operator.Reason = outbox.NoReason
 	}
 }
 
-type setPause func(
-	ctx context.Context, pool *pgxpool.Pool, kind domain.EffectKind, actor outbox.Actor, reason string,
-) (outbox.PauseChange, error)
-
-func (c *pauseSwitch) set(ctx context.Context, io cli.IO, set setPause, paused bool) error {
-	var change outbox.PauseChange
-	err := once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
-		change, err = set(ctx, pool, domain.EffectKind(c.Kind), c.Operator.actor(), c.Operator.Reason)
+func (c *pauseSwitch) set(ctx context.Context, io cli.IO, paused bool) error {
+	var v operator.PauseResult
+	err := c.at(ctx, io, func(ctx context.Context, desk *operator.Desk) (err error) {
+		v, err = desk.SetPause(ctx, domain.EffectKind(c.Kind), paused, c.Operator.actor(), c.Operator.Reason)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return cli.PrintJSON(io.Out, map[string]any{
-			"kind": c.Kind, "paused": paused, "changed": change != outbox.Unchanged, "change": change,
-		})
+		return cli.PrintJSON(io.Out, struct {
+			operator.PauseResult
+
+			Changed bool `json:"changed"`
+		}{v, v.Change != outbox.Unchanged})
 	}
-	_, err = fmt.Fprintf(io.Out, "%s %s\n", c.Kind, said(change, paused))
+	_, err = fmt.Fprintf(io.Out, "%s %s\n%s\n", c.Kind, said(v.Change, paused), v.Said)
 	return err
 }
 
@@ -84,21 +82,21 @@ func said(change outbox.PauseChange, paused bool) string {
 }
 
 type outboxPausesCommand struct {
-	Database cli.Database `kong:"-"`
+	desk
 
 	JSON bool `name:"json" help:"Print JSON, for scripts."`
 }
 
 // Configure reads the environment.
 func (c *outboxPausesCommand) Configure(getenv func(string) string, p *cli.Problems) {
-	c.Database.Configure(getenv, p)
+	c.configure(getenv, p)
 }
 
 // Run lists what is paused.
 func (c *outboxPausesCommand) Run(ctx context.Context, io cli.IO) error {
 	var pauses []outbox.Pausing
-	err := once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
-		pauses, err = outbox.Pauses(ctx, pool)
+	err := c.at(ctx, io, func(ctx context.Context, desk *operator.Desk) (err error) {
+		pauses, err = desk.Pauses(ctx)
 		return err
 	})
 	if err != nil {
@@ -108,7 +106,7 @@ func (c *outboxPausesCommand) Run(ctx context.Context, io cli.IO) error {
 		return cli.PrintJSON(io.Out, map[string]any{"pauses": pauses})
 	}
 	if len(pauses) == 0 {
-		_, err := fmt.Fprintln(io.Out, "nothing is paused")
+		_, err := fmt.Fprintln(io.Out, "nothing is paused; to stop taking money: worker outbox pause charge --reason TEXT")
 		return err
 	}
 	lines := make([][]string, 0, len(pauses))

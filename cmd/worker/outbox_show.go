@@ -5,17 +5,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"holdfast/domain"
 	"holdfast/internal/cli"
+	"holdfast/internal/operator"
 	"holdfast/outbox"
 )
 
 type outboxShowCommand struct {
-	Database cli.Database `kong:"-"`
-
-	Liveness cli.Liveness `embed:""`
+	desk
 
 	ID   string `arg:"" help:"An effect's id, or an event's, which is the same; or a booking's, to see its charge and all its other effects."`
 	JSON bool   `name:"json" help:"Print JSON, for scripts."`
@@ -30,16 +27,15 @@ func (*outboxShowCommand) Help() string {
 
 // Configure reads the environment and checks the argument.
 func (c *outboxShowCommand) Configure(getenv func(string) string, p *cli.Problems) {
-	c.Database.Configure(getenv, p)
-	c.Liveness.Configure(getenv, p)
+	c.configure(getenv, p)
 	c.id = checkID(c.ID, p)
 }
 
 // Run shows the effect.
 func (c *outboxShowCommand) Run(ctx context.Context, io cli.IO) error {
-	var shown outbox.Shown
-	err := once(ctx, c.Database, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
-		shown, err = outbox.Show(ctx, pool, c.id, c.Liveness.WorkerDeadAfter)
+	var shown operator.Shown
+	err := c.at(ctx, io, func(ctx context.Context, desk *operator.Desk) (err error) {
+		shown, err = desk.Show(ctx, c.id)
 		return err
 	})
 	if err != nil {
@@ -52,7 +48,7 @@ func (c *outboxShowCommand) Run(ctx context.Context, io cli.IO) error {
 	}
 	stuck := shown.Effect.Stuck
 	if shown.Effect.ID != c.id { // a booking was asked for
-		stuck = stuck || slices.ContainsFunc(shown.Others, func(r outbox.Row) bool { return r.Stuck })
+		stuck = stuck || slices.ContainsFunc(shown.Others, func(r operator.Row) bool { return r.Stuck })
 	}
 	if err == nil && stuck {
 		return &cli.ExitError{Code: cli.ExitProblem}
@@ -60,51 +56,87 @@ func (c *outboxShowCommand) Run(ctx context.Context, io cli.IO) error {
 	return err
 }
 
-func printShown(io cli.IO, shown outbox.Shown) error {
+func printShown(io cli.IO, shown operator.Shown) error {
 	e := shown.Effect
-	facts := [][]string{
-		{"effect", e.ID.String()},
-		{"booking", e.BookingID.String()},
-		{"kind", string(e.Kind)},
-		{"status", string(e.Status)},
-		{"why", e.Reason},
-		{"attempts", fmt.Sprint(e.Attempts)},
-		{"last error", e.LastError},
-		{"made", domain.Instant(e.CreatedAt).String()},
-		{"due", domain.Instant(e.DueAt).String()},
+	status, look := string(e.Status), cli.Plain
+	if e.Stuck {
+		status, look = status+", stuck", cli.Bad
+	}
+	facts := []fact{
+		{"effect", e.ID.String(), cli.Bold},
+		{"booking", e.BookingID.String(), cli.Plain},
+		{"kind", string(e.Kind), cli.Plain},
+		{"status", status, look},
+		{"why", e.Reason, cli.Plain},
+		{"next", next(e.Next), cli.Plain},
+		{"at stake", stake(e), cli.Plain},
+		{"age", age(e), cli.Plain},
+		{"tries", fmt.Sprint(e.Attempts), cli.Plain},
+		{"last error", e.LastError, cli.Plain},
+		{"made", cli.When(e.CreatedAt), cli.Plain},
+		{"due", cli.When(e.DueAt), cli.Plain},
 	}
 	if e.FinishedAt != nil {
-		facts = append(facts, []string{"finished", domain.Instant(*e.FinishedAt).String()})
+		facts = append(facts, fact{"finished", cli.When(*e.FinishedAt), cli.Plain})
 	}
 	if e.JobID != nil {
-		facts = append(facts, []string{"job", fmt.Sprint(*e.JobID)})
+		facts = append(facts, fact{"job", fmt.Sprint(*e.JobID), cli.Plain})
 	}
-	if e.Kind == domain.EffectPublish {
-		facts = append(facts, []string{"event", fmt.Sprintf("%d %s", e.EventSeq, e.EventType)})
+	if e.EventType != "" {
+		facts = append(facts, fact{"event", fmt.Sprintf("%d %s", e.EventSeq, e.EventType), cli.Plain})
 	}
 	if e.Stream != "" {
-		facts = append(facts, []string{"stream", fmt.Sprintf("%s %d", e.Stream, e.StreamSequence)})
+		facts = append(facts, fact{"stream", fmt.Sprintf("%s %d", e.Stream, e.StreamSequence), cli.Plain})
 	}
-	if err := cli.PrintTable(io.Out, facts[0], facts[1:]); err != nil {
+	if err := printFacts(io, facts...); err != nil {
+		return err
+	}
+	if err := printChoices(io, shown.Acts); err != nil {
 		return err
 	}
 	if len(shown.Others) > 0 {
 		_, _ = fmt.Fprintln(io.Out, "\nOther effects of the booking")
-		if err := printTable(io.Out, shown.Others); err != nil {
+		if err := printEffects(io, shown.Others); err != nil {
 			return err
 		}
 	}
-	if len(shown.Actions) == 0 {
-		return nil
+	if len(shown.Actions) > 0 {
+		_, _ = fmt.Fprintln(io.Out, "\nDone by hand")
+		if err := printActions(io, shown.Actions); err != nil {
+			return err
+		}
 	}
-	lines := make([][]string, 0, len(shown.Actions))
-	for _, a := range shown.Actions {
+	_, err := fmt.Fprintf(io.Out, "\nall that has happened: worker outbox timeline %s\n", e.BookingID)
+	return err
+}
+
+// printChoices lists the acts, and why each is not allowed.
+func printChoices(io cli.IO, acts []operator.Choice) error {
+	_, err := fmt.Fprintln(io.Out, "\nActs (before you act: --dry-run)")
+	for _, a := range acts {
+		says, look := "allowed", cli.Good
+		if !a.Allowed {
+			says, look = "refused: "+a.Why, cli.Dim
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(io.Out, "%-11s %s\n", a.Act, io.Paint(look, cli.Printable(says)))
+		}
+	}
+	return err
+}
+
+// printActions lists what was done by hand.
+func printActions(io cli.IO, actions []outbox.Action) error {
+	lines := make([]cli.Row, 0, len(actions))
+	for _, a := range actions {
 		effect := ""
 		if a.EffectID != nil {
 			effect = a.EffectID.String()
 		}
-		lines = append(lines, []string{domain.Instant(a.At).String(), string(a.Actor), a.Action, effect, a.Reason})
+		lines = append(lines, cli.Row{
+			Cells: []cli.Cell{{Text: cli.When(a.At)}, {Text: string(a.Actor)}, {Text: a.Action}, {Text: effect}},
+			Below: []cli.Cell{{Text: a.Reason}},
+		})
 	}
-	_, _ = fmt.Fprintln(io.Out, "\nDone by hand")
-	return cli.PrintTable(io.Out, []string{"WHEN", "WHO", "WHAT", "EFFECT", "WHY"}, lines)
+	return io.Table([]string{"WHEN", "WHO", "WHAT", "EFFECT"}, lines)
 }

@@ -153,7 +153,7 @@ func TestListAndShowCommands(t *testing.T) {
 	b := setup(t)
 	code, out, _ := b.run(t, nil, "list", "--stuck")
 	require.Equal(t, cli.ExitDone, code)
-	require.Equal(t, "nothing\n", out)
+	require.Equal(t, "nothing is stuck; what is on its way: worker outbox list\n", out)
 	code, out, _ = b.run(t, nil, "list")
 	require.Equal(t, cli.ExitDone, code)
 	require.Contains(t, out, b.charge.String())
@@ -190,7 +190,7 @@ func TestBookingCommands(t *testing.T) {
 	}
 	code, out, _ := b.run(t, nil, "list", "--booking", b.booking.String(), "--stuck")
 	require.Equal(t, cli.ExitDone, code)
-	require.Equal(t, "nothing\n", out)
+	require.Equal(t, "nothing like that; without the filters: worker outbox list\n", out)
 
 	b.spoil(t, `UPDATE outbox SET status = 'parked' WHERE id = $1`, b.held)
 	for id, want := range map[string]int{b.booking.String(): cli.ExitProblem, b.charge.String(): cli.ExitDone} {
@@ -223,10 +223,10 @@ func TestForgottenPauseCommands(t *testing.T) {
 
 	code, out, errs = b.run(t, nil, "replay", b.charge.String(), "--reason", "x", "--yes")
 	require.Equal(t, cli.ExitDone, code, errs)
-	require.Contains(t, out, "accepted; charge is paused, carried out after resume\n")
+	require.Contains(t, out, "charge is paused, and a worker carries it out after the resume\n")
 	b.run(t, nil, "resume", "charge")
 	_, out, _ = b.run(t, nil, "replay", b.charge.String(), "--reason", "x", "--yes")
-	require.Contains(t, out, "accepted: a worker carries it out now\n")
+	require.Contains(t, out, "a worker carries it out now")
 	_, out, _ = b.run(t, nil, "list", "--json")
 	require.Equal(t, []any{}, decode(t, out)["pauses"])
 }
