@@ -10,11 +10,10 @@ import (
 	"holdfast/payments"
 )
 
-// Desk decides what a customer asks of a booking, or finance or an operator, each (client, booking, key) once.
+// Desk decides what a customer asks of a booking, each (client, booking, key) once.
 type Desk interface {
 	ChangeCard(ctx context.Context, a payments.Ask, paymentMethod string, show payments.Show) (bookings.Response, error)
 	Cancel(ctx context.Context, a payments.Ask, expected *domain.Money, show payments.ShowCancellation) (bookings.Response, error)
-	Refund(ctx context.Context, a payments.Ask, r payments.RefundRequest, show payments.ShowRefund) (bookings.Response, error)
 }
 
 func (x *exchange) ask(id domain.BookingID) payments.Ask {

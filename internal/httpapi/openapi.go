@@ -202,8 +202,14 @@ func describeRequestRefund(gate huma.Middlewares) huma.Operation {
 			"two keys are two refunds, even of equal amounts. 201 tells that it will be made: list the refunds for what came of it, and follow the events refunded and refund_failed. " +
 			"All refunds together never give back more than was taken: those that are on their way count, those that failed do not.",
 		DefaultStatus: http.StatusCreated,
-		Responses:     map[string]*huma.Response{"201": {Description: "The refund will be made.", Content: map[string]*huma.MediaType{"application/json": {Schema: reference("Refund")}}}},
-	}, gate, CodeBookingNotPaid, CodeRefundExceeds, CodeChargeDisputed, CodeAmountTooFine, CodeNotFound)
+		Responses: map[string]*huma.Response{
+			"201": {Description: "The refund will be made.", Content: map[string]*huma.MediaType{"application/json": {Schema: reference("Refund")}}},
+			"202": {
+				Description: "Nothing is done yet: more would go back than one person may give, and a second one has to approve it. See request.",
+				Content:     map[string]*huma.MediaType{"application/json": {Schema: reference("ActResult")}},
+			},
+		},
+	}, gate, CodeActRefused, CodeBookingNotPaid, CodeRefundExceeds, CodeChargeDisputed, CodeAmountTooFine, CodeNotFound)
 }
 
 func describeListRefunds(gate huma.Middlewares) huma.Operation {
@@ -382,6 +388,8 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 	}
 	answers := document.Paths["/v1/bookings/{id}/cancel"].Post.Responses
 	answers["202"].Headers = answers["200"].Headers // huma gives them to the default alone
+	answers = document.Paths["/v1/ops/bookings/{id}/refunds"].Post.Responses
+	answers["202"].Headers = answers["201"].Headers
 	for _, act := range []string{"replay", "republish", "resolve", "discard"} {
 		answers := document.Paths["/v1/ops/effects/{id}/"+act].Post.Responses
 		answers["202"].Headers = answers["200"].Headers

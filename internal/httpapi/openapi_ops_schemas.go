@@ -138,7 +138,7 @@ func operatorSchemas() []operatorSchema {
 			"ack":        "Of republish: what the stream said.",
 		}},
 		{reflect.TypeFor[outbox.Snapshot](), "EffectSnapshot", map[string]string{
-			"status": "", "attempts": "", "due_at": "", "job_id": "The job that carries it; null: none.", "last_error": "",
+			"status": "As an effect's. Empty: there was no effect then.", "attempts": "", "due_at": "", "job_id": "The job that carries it; null: none.", "last_error": "",
 		}},
 		{reflect.TypeFor[operator.Ack](), "StreamAck", map[string]string{
 			"stream": "", "sequence": "", "kept": "true: stored anew. false: the stream had it, and dropped the repeat.",
@@ -292,7 +292,6 @@ func finishOperators(schemas huma.Registry) {
 		{"EffectBacklog", "kind", effectKinds()},
 		{"EffectBacklog", "status", effectStatuses()},
 		{"EffectAges", "kind", effectKinds()},
-		{"EffectSnapshot", "status", effectStatuses()},
 		{"OperatorRequest", "status", requestStatuses()},
 		{"RunItem", "status", runItemStatuses()},
 		{"TimelineBooking", "status", bookingStatuses()},

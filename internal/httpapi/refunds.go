@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"holdfast/domain"
+	"holdfast/internal/bookings"
+	"holdfast/internal/operator"
 	"holdfast/outbox"
 	"holdfast/payments"
 )
@@ -113,22 +115,35 @@ func (s *Server) requestRefund(ctx context.Context, x *exchange, in *requestRefu
 	if err != nil {
 		return nil, err
 	}
-	request.By = outbox.Actor(x.principal.Name)
-	decided, err := s.config.Desk.Refund(ctx, x.ask(id), request, showRefundDecision)
+	meaning := struct {
+		Amount   int64  `json:"amount"`
+		Reason   string `json:"reason"`
+		Category string `json:"category"`
+	}{request.Amount, request.Reason, request.Category}
+	key := bookings.Keyed{Client: x.principal.ClientID, Route: "/v1/ops/bookings/" + id.String() + "/refunds", Key: x.key, Meaning: meaning}
+	order := operator.Order{
+		Act: operator.Refund, On: operator.Target{Booking: id}, By: x.actor(), Reason: request.Reason, Amount: request.Amount, Category: request.Category,
+	}
+	decided, err := s.config.Operators.DoOnce(ctx, key, order, showRefundDecision)
 	if err != nil {
 		return nil, err
 	}
 	return x.decided(decided), nil
 }
 
-func showRefundDecision(d payments.RefundDecision) (int, []byte, error) {
-	if d.Refund != nil {
-		body, err := json.Marshal(showRefund(*d.Refund))
-		return http.StatusCreated, body, err
+// showRefundDecision answers 202 where a second person has yet to agree.
+func showRefundDecision(r operator.Result, refused *outbox.RefusedError) (int, []byte, error) {
+	d := r.Refund
+	if refused != nil && d != nil && d.Refusal != "" {
+		p := newProblem(Code(d.Refusal), whyNoRefund(*d))
+		body, err := json.Marshal(p)
+		return p.Status, body, err
 	}
-	p := newProblem(Code(d.Refusal), whyNoRefund(d))
-	body, err := json.Marshal(p)
-	return p.Status, body, err
+	if refused != nil || r.Request != nil || d == nil || d.Refund == nil {
+		return showAct(r, refused)
+	}
+	body, err := json.Marshal(showRefund(*d.Refund))
+	return http.StatusCreated, body, err
 }
 
 func whyNoRefund(d payments.RefundDecision) string {
