@@ -21,6 +21,8 @@ type generator struct {
 	resources  []string // ids that exist
 	bookings   []string // ids that exist
 	tokens     []string // the good one first
+	operator   string   // the good one of the operators
+	desk       []string // ids of effects, runs and requests that exist
 	keys       []string // sent before
 }
 
@@ -72,7 +74,7 @@ func (g *generator) request() made {
 	if g.once(50) {
 		m.query += "&%zz;=" + g.text()
 	}
-	g.headers(&m)
+	g.headers(&m, of.path)
 	if body := of.operation.RequestBody; body != nil {
 		m.body = g.body(body.Value.Content["application/json"].Schema.Value)
 	}
@@ -92,7 +94,12 @@ func pick[T any](g *generator, of []T) T { return of[g.rng.IntN(len(of))] }
 
 func (g *generator) id(path string) string {
 	known := g.bookings
-	if strings.Contains(path, "resources") || len(known) == 0 {
+	switch {
+	case strings.Contains(path, "/pauses/"):
+		known = []string{"charge", "publish"}
+	case strings.HasPrefix(path, "/v1/ops/") && !strings.Contains(path, "bookings"):
+		known = g.desk
+	case strings.Contains(path, "resources"), len(known) == 0:
 		known = g.resources
 	}
 	if g.once(5) {
@@ -111,7 +118,9 @@ func (g *generator) parameter(p *openapi3.Parameter) []string {
 	case g.once(4):
 	case p.Name == "after" || strings.HasSuffix(p.Name, "_id"):
 		value = pick(g, append(slices.Clone(g.resources), g.bookings...))
-	case p.Name == "from" || p.Name == "to":
+	case p.Name == "older_than":
+		value = pick(g, []string{"1ns", "15m", "2000000h"})
+	case p.Name == "from" && schema.Type.Is("string") || p.Name == "to":
 		value = g.start().Format(time.RFC3339)
 	case len(schema.Enum) > 0:
 		value, _ = pick(g, schema.Enum).(string)
@@ -125,8 +134,11 @@ func (g *generator) parameter(p *openapi3.Parameter) []string {
 	return values
 }
 
-func (g *generator) headers(m *made) {
+func (g *generator) headers(m *made, path string) {
 	m.header.Set("Authorization", "Bearer "+g.tokens[0])
+	if strings.HasPrefix(path, "/v1/ops/") {
+		m.header.Set("Authorization", "Bearer "+g.operator)
+	}
 	m.header.Set("Content-Type", "application/json")
 	m.key = uuid.NewString()
 	if len(g.keys) > 0 && g.once(5) {

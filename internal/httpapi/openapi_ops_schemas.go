@@ -139,6 +139,7 @@ func operatorSchemas() []operatorSchema {
 		}},
 		{reflect.TypeFor[outbox.Snapshot](), "EffectSnapshot", map[string]string{
 			"status": "As an effect's. Empty: there was no effect then.", "attempts": "", "due_at": "", "job_id": "The job that carries it; null: none.", "last_error": "",
+			"stream": "Of an event: the stream that has it.", "stream_sequence": "Of an event: its place there.",
 		}},
 		{reflect.TypeFor[operator.Ack](), "StreamAck", map[string]string{
 			"stream": "", "sequence": "", "kept": "true: stored anew. false: the stream had it, and dropped the repeat.",
