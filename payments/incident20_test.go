@@ -174,9 +174,10 @@ func TestIncident20_DaysSumToTheProvidersTotal(t *testing.T) {
 	windows := slices.Concat([]time.Time{at[0].Add(-time.Hour)}, at, []time.Time{last, last.Add(time.Second)})
 	listed := 0
 	for i := range windows[1:] {
-		found, err := b.gateway.Transactions(b.ctx, windows[i], windows[i+1])
-		require.NoError(t, err)
-		listed += len(found)
+		require.NoError(t, b.gateway.EachTransaction(b.ctx, windows[i], windows[i+1], func(page []payments.Transaction) error {
+			listed += len(page)
+			return nil
+		}))
 	}
 	require.Equal(t, len(ledger.BalanceTransactions), listed, "each is in exactly one window")
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/domain"
@@ -16,9 +17,10 @@ import (
 
 // Accountant reads what moved the account's balance.
 type Accountant interface {
-	// Transactions lists the balance transactions created in [from, to) (provider's clock, whole seconds), newest first. An
-	// error means that the listing is incomplete, and so proves nothing about what it lacks.
-	Transactions(ctx context.Context, from, to time.Time) ([]Transaction, error)
+	// EachTransaction hands on the balance transactions created in [from, to) (provider's clock, whole seconds), newest first,
+	// page by page; some may come twice. An error means that the listing is incomplete, and so proves nothing about what it
+	// lacks; what was handed on before is true all the same. An error of each ends the listing, and is returned.
+	EachTransaction(ctx context.Context, from, to time.Time, each func([]Transaction) error) error
 	// ChargeTransactions lists those of an intent's charges. A charge that has none yet is left out; an error means that
 	// the listing is incomplete.
 	ChargeTransactions(ctx context.Context, intentID string) ([]Transaction, error)
@@ -39,58 +41,101 @@ type Transaction struct {
 	Presented    *domain.Money // what the customer was shown; nil: nothing
 	Created      time.Time     // by the provider's clock
 	Available    time.Time     // when it can be paid out
+
+	// The ids that we have put into the metadata of what moved the balance; zero: none. Anybody may have copied them.
+	PaymentRef, BookingRef, RefundRef uuid.UUID
+}
+
+// Payout is money on its way from the account to the bank, as the provider has it.
+type Payout struct {
+	ID        string
+	Amount    domain.Money
+	Status    string // pending, in_transit, paid, failed, canceled; paid may turn failed within days
+	Automatic bool   // of the account's schedule: only such a one has transactions that can be listed
+	Arrival   time.Time
+	Created   time.Time
 }
 
 // ReadTransactions stores what moved the account's balance in [from, to), and tells how much the provider lists. What is stored
 // already stays as it is, so that windows may overlap and be read by several processes at once. After an error nothing of the
-// window is known to be missing, and it has to be read again.
-func (p *Payments) ReadTransactions(ctx context.Context, from, to time.Time) (int, error) {
-	listed, err := p.gateway.Transactions(ctx, from, to)
-	if err != nil {
-		return 0, fmt.Errorf("read the provider's transactions: %w: %w", ErrUnread, err)
+// window is known to be missing, and it has to be read again; each page that came before it is stored.
+func (p *Payments) ReadTransactions(ctx context.Context, from, to time.Time) (listed int, err error) {
+	var stored error
+	err = p.gateway.EachTransaction(ctx, from, to, func(page []Transaction) error {
+		listed += len(page)
+		stored = StoreTransactions(ctx, p.pool, page)
+		return stored
+	})
+	switch {
+	case stored != nil:
+		return listed, stored
+	case err != nil:
+		return listed, fmt.Errorf("read the provider's transactions: %w: %w", ErrUnread, err)
 	}
-	return len(listed), p.storeTransactions(ctx, listed)
+	return listed, nil
 }
 
-func (p *Payments) storeTransactions(ctx context.Context, listed []Transaction) error {
+// StoreTransactions stores transactions and enters them into the ledger, in one transaction of the database. What is stored already
+// stays as it is.
+func StoreTransactions(ctx context.Context, db postgres.Batcher, listed []Transaction) error {
 	if len(listed) == 0 {
 		return nil
 	}
-	err := postgres.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		b := &pgx.Batch{}
-		var charged, ids []string
-		// In one order, whoever inserts: two that insert the same ones in two orders would wait for each other.
-		inOrder := slices.SortedFunc(slices.Values(listed), func(x, y Transaction) int { return strings.Compare(x.ID, y.ID) })
-		for _, t := range inOrder {
-			var amount *int64
-			var currency *string
-			if t.Presented != nil {
-				amount, currency = &t.Presented.Amount, &t.Presented.Currency
-			}
-			postgres.Exec(b, "store a transaction", `
-				INSERT INTO provider_transactions
-				       (id, type, category, source_id, intent_id, amount, fee, net, currency, exchange_rate, presented_amount,
-				        presented_currency, created_at, available_at)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, nullif($10::text, '')::numeric, $11, $12, $13, $14)
-				    ON CONFLICT ON CONSTRAINT provider_transactions_pkey DO NOTHING`,
-				t.ID, t.Type, t.Category, t.SourceID, t.IntentID, t.Amount.Amount, t.Fee, t.Net, t.Amount.Currency, t.ExchangeRate,
-				amount, currency, t.Created, t.Available)
-			ids = append(ids, t.ID)
-			if t.Category == categoryCharge && t.IntentID != "" {
-				charged = append(charged, t.IntentID)
-			}
-		}
-		ledger.Enter(b, ids)
-		postgres.Exec(b, "mark payments whose transaction is here", `
-			UPDATE payments SET transaction_stored_at = clock_timestamp()
-			 WHERE id IN (SELECT id FROM payments WHERE provider_intent_id = ANY($1) AND transaction_stored_at IS NULL
-			               ORDER BY id FOR NO KEY UPDATE)`, charged)
-		return postgres.Send(ctx, tx, b)
-	})
-	if err != nil {
+	var c columns
+	// In one order, whoever inserts: two that insert the same ones in two orders would wait for each other.
+	for _, t := range slices.SortedFunc(slices.Values(listed), func(x, y Transaction) int { return strings.Compare(x.ID, y.ID) }) {
+		c.add(t)
+	}
+	b := &pgx.Batch{}
+	postgres.Exec(b, "store transactions", `
+		INSERT INTO provider_transactions
+		       (id, type, category, source_id, intent_id, amount, fee, net, currency, exchange_rate, presented_amount,
+		        presented_currency, created_at, available_at, payment_ref, booking_ref, refund_ref)
+		SELECT id, type, category, source_id, intent_id, amount, fee, net, currency, nullif(exchange_rate, '')::numeric, presented_amount,
+		       presented_currency, created_at, available_at, nullif(payment_ref, $18), nullif(booking_ref, $18), nullif(refund_ref, $18)
+		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[], $10::text[],
+		              $11::bigint[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::uuid[], $16::uuid[], $17::uuid[])
+		       AS t (id, type, category, source_id, intent_id, amount, fee, net, currency, exchange_rate, presented_amount, presented_currency,
+		             created_at, available_at, payment_ref, booking_ref, refund_ref)
+		    ON CONFLICT ON CONSTRAINT provider_transactions_pkey DO NOTHING`,
+		c.id, c.kind, c.category, c.source, c.intent, c.amount, c.fee, c.net, c.currency, c.rate, c.shown, c.shownIn, c.created, c.available,
+		c.payment, c.booking, c.refund, uuid.Nil)
+	ledger.Enter(b, c.id)
+	postgres.Exec(b, "mark payments whose transaction is here", `
+		UPDATE payments SET transaction_stored_at = clock_timestamp()
+		 WHERE id IN (SELECT id FROM payments WHERE provider_intent_id = ANY($1) AND transaction_stored_at IS NULL
+		               ORDER BY id FOR NO KEY UPDATE)`, c.charged)
+	if err := postgres.Send(ctx, db, b); err != nil {
 		return fmt.Errorf("store the provider's transactions: %w", err)
 	}
 	return nil
+}
+
+// columns are transactions column by column: one statement stores them all.
+type columns struct {
+	id, kind, category, source, intent, currency, rate, charged []string
+	amount, fee, net                                            []int64
+	shown                                                       []*int64
+	shownIn                                                     []*string
+	created, available                                          []time.Time
+	payment, booking, refund                                    []uuid.UUID
+}
+
+func (c *columns) add(t Transaction) {
+	var amount *int64
+	var currency *string
+	if t.Presented != nil {
+		amount, currency = &t.Presented.Amount, &t.Presented.Currency
+	}
+	c.id, c.kind, c.category = append(c.id, t.ID), append(c.kind, t.Type), append(c.category, t.Category)
+	c.source, c.intent, c.rate = append(c.source, t.SourceID), append(c.intent, t.IntentID), append(c.rate, t.ExchangeRate)
+	c.amount, c.fee, c.net = append(c.amount, t.Amount.Amount), append(c.fee, t.Fee), append(c.net, t.Net)
+	c.currency, c.shown, c.shownIn = append(c.currency, t.Amount.Currency), append(c.shown, amount), append(c.shownIn, currency)
+	c.created, c.available = append(c.created, t.Created), append(c.available, t.Available)
+	c.payment, c.booking, c.refund = append(c.payment, t.PaymentRef), append(c.booking, t.BookingRef), append(c.refund, t.RefundRef)
+	if t.Category == categoryCharge && t.IntentID != "" {
+		c.charged = append(c.charged, t.IntentID)
+	}
 }
 
 // categoryCharge is the reporting category of the money that a charge brings.

@@ -17,8 +17,9 @@ const mostOfIngest = 24 * time.Hour
 // become visible late. One that could not be read whole stays the next one.
 func (p *Payments) IngestTransactions(ctx context.Context) (bool, error) {
 	_, err := p.pool.Exec(ctx, `
-		INSERT INTO provider_transactions_cursor (read_to)
-		SELECT date_trunc('second', least((SELECT min(created_at) FROM payments), clock_timestamp() - $1::interval))
+		INSERT INTO provider_transactions_cursor (read_from, read_to)
+		SELECT start, start
+		  FROM (SELECT date_trunc('second', least((SELECT min(created_at) FROM payments), clock_timestamp() - $1::interval)) AS start) AS s
 		 WHERE NOT EXISTS (SELECT FROM provider_transactions_cursor)
 		    ON CONFLICT DO NOTHING`, p.config.IngestLag)
 	if err != nil {
@@ -74,5 +75,5 @@ func (p *Payments) ReadMissing(ctx context.Context) (bool, error) {
 	if err != nil {
 		return true, fmt.Errorf("read a missing transaction: %w: %w", ErrUnread, err)
 	}
-	return true, p.storeTransactions(ctx, listed)
+	return true, StoreTransactions(ctx, p.pool, listed)
 }

@@ -55,11 +55,11 @@ func (r *readings) IntentsCreated(ctx context.Context, from, to time.Time) ([]pa
 	return intents, err
 }
 
-// Transactions lists balance transactions by the time of their creation.
-func (r *readings) Transactions(ctx context.Context, from, to time.Time) ([]payments.Transaction, error) {
-	listed, err := r.Gateway.Transactions(ctx, from, to)
+// EachTransaction lists balance transactions by the time of their creation.
+func (r *readings) EachTransaction(ctx context.Context, from, to time.Time, each func([]payments.Transaction) error) error {
+	err := r.Gateway.EachTransaction(ctx, from, to, each)
 	r.count(err)
-	return listed, err
+	return err
 }
 
 // ChargeTransactions lists the balance transactions of an intent's charges.

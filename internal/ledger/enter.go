@@ -33,5 +33,6 @@ func Enter(b *pgx.Batch, transactions []string) {
 		        CASE WHEN k.kind = 'dispute' THEN 'dispute_fees' ELSE 'fees' END, 'provider_balance', t.fee, t.currency)
 		       ) AS line (kind, debit, credit, amount, currency)
 		 WHERE t.id = ANY ($1) AND line.amount <> 0
+		 ORDER BY t.id -- as the transactions themselves are stored: nobody waits crosswise
 		    ON CONFLICT (about, debit, credit, currency) WHERE origin = 'provider' DO NOTHING`, transactions)
 }

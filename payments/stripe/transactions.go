@@ -5,7 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"time"
+
+	"github.com/google/uuid"
+	sdk "github.com/stripe/stripe-go/v76"
 
 	"holdfast/domain"
 	"holdfast/payments"
@@ -29,27 +34,78 @@ type movement struct {
 
 // cause is what moved the balance, as far as all kinds of it are alike.
 type cause struct {
-	ID             string  `json:"id"`
-	Object         string  `json:"object"`
-	Amount         int64   `json:"amount"`
-	AmountCaptured int64   `json:"amount_captured"`
-	Currency       string  `json:"currency"`
-	PaymentIntent  *string `json:"payment_intent"`
+	ID             string          `json:"id"`
+	Object         string          `json:"object"`
+	Amount         int64           `json:"amount"`
+	AmountCaptured int64           `json:"amount_captured"`
+	Currency       string          `json:"currency"`
+	PaymentIntent  *string         `json:"payment_intent"`
+	Metadata       json.RawMessage `json:"metadata"` // anybody may have written there
 }
 
-// Transactions lists the balance transactions created in [from, to), newest first.
-func (g *Gateway) Transactions(ctx context.Context, from, to time.Time) ([]payments.Transaction, error) {
+// EachTransaction lists the balance transactions created in [from, to), newest first, page by page.
+func (g *Gateway) EachTransaction(ctx context.Context, from, to time.Time, each func([]payments.Transaction) error) error {
 	filter := payments.Params{
 		"created[gte]": fmt.Sprint(from.Unix()), "created[lt]": fmt.Sprint(to.Unix()), "expand[0]": "data.source",
 	}
-	return walk(ctx, g, "list balance transactions", "/v1/balance_transactions", filter, func(m *movement) (string, payments.Transaction, error) {
+	return eachPage(ctx, g, "list balance transactions", transactionsPath, filter, func(m *movement) (string, payments.Transaction, error) {
 		t, err := translateMovement(m, nil)
 		if err == nil && (m.Created < from.Unix() || m.Created >= to.Unix()) {
 			err = errors.New("the listing holds a balance transaction from outside its window")
 		}
 		return t.ID, t, err
+	}, each)
+}
+
+// EachPayoutTransaction lists what went out with an automatic payout, page by page, without the payout itself.
+func (g *Gateway) EachPayoutTransaction(ctx context.Context, payoutID string, each func([]payments.Transaction) error) error {
+	act := "list a payout's transactions"
+	if !idFits(payoutID) {
+		return &ReadError{Act: act, Reason: "the payout's id is missing or malformed"}
+	}
+	filter := payments.Params{"payout": payoutID, "expand[0]": "data.source"}
+	return eachPage(ctx, g, act, transactionsPath, filter, func(m *movement) (string, payments.Transaction, error) {
+		t, err := translateMovement(m, nil)
+		return t.ID, t, err
+	}, func(page []payments.Transaction) error {
+		return each(slices.DeleteFunc(page, func(t payments.Transaction) bool { return t.SourceID == payoutID && t.Category == "payout" }))
 	})
 }
+
+// payout is Stripe's payout.
+type payout struct {
+	sdk.APIResource
+
+	ID          string `json:"id"`
+	Object      string `json:"object"`
+	Amount      int64  `json:"amount"`
+	Currency    string `json:"currency"`
+	Status      string `json:"status"`
+	Automatic   *bool  `json:"automatic"`
+	ArrivalDate int64  `json:"arrival_date"`
+	Created     int64  `json:"created"`
+}
+
+// Payout reads one payout.
+func (g *Gateway) Payout(ctx context.Context, id string) (payments.Payout, error) {
+	act := "read a payout"
+	if !idFits(id) {
+		return payments.Payout{}, &ReadError{Act: act, Reason: "the payout's id is missing or malformed"}
+	}
+	p := &payout{}
+	if err := g.get(ctx, act, "/v1/payouts/"+id, nil, p); err != nil {
+		return payments.Payout{}, err
+	}
+	amount, err := fromProvider(p.Amount, p.Currency)
+	if err != nil || p.Object != "payout" || p.ID != id || token(p.Status) == "" || p.Automatic == nil || p.Created <= 0 || p.ArrivalDate <= 0 {
+		return payments.Payout{}, &ReadError{Act: act, HTTPStatus: http.StatusOK, Reason: "the answer is no whole payout"}
+	}
+	return payments.Payout{
+		ID: id, Amount: amount, Status: p.Status, Automatic: *p.Automatic, Arrival: time.Unix(p.ArrivalDate, 0).UTC(), Created: time.Unix(p.Created, 0).UTC(),
+	}, nil
+}
+
+const transactionsPath = "/v1/balance_transactions"
 
 // bookedCharge is a charge with its balance transaction, if it has one by now.
 type bookedCharge struct {
@@ -118,8 +174,21 @@ func translateMovement(m *movement, of *cause) (payments.Transaction, error) {
 		}
 		t.IntentID = *of.PaymentIntent
 	}
+	var refs map[string]json.RawMessage
+	if members(of.Metadata, &refs) == nil {
+		t.PaymentRef, t.BookingRef, t.RefundRef = ref(refs[metadataPayment]), ref(refs[metadataBooking]), ref(refs[metadataRefund])
+	}
 	t.Presented, err = presented(m, of)
 	return t, err
+}
+
+// ref is an id of ours that somebody has written down, or zero.
+func ref(raw json.RawMessage) uuid.UUID {
+	id, err := uuid.Parse(text(raw))
+	if err != nil {
+		return uuid.Nil
+	}
+	return id
 }
 
 // readCause reads what moved the balance: of what is not expanded only the id is known, of a fee of the account's own nothing.
