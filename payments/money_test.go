@@ -111,7 +111,7 @@ func (b *bed) closeTheBook(l stripesim.Ledger, sent int64) {
 	}
 	require.Equal(b, debit, credit)
 	require.Equal(b, theirs, balance*sent)
-	again, err := ledger.CatchUp(b.ctx, b.db.Pool)
+	again, err := ledger.CatchUp(b.ctx, b.db.Pool, time.Time{})
 	require.NoError(b, err)
 	require.Zero(b, again, "every settlement has made its own entries")
 	_, err = b.engine().ReadTransactions(b.ctx, b.sim.Now().Add(-24*time.Hour), b.sim.Now().Add(time.Hour))

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -112,7 +113,7 @@ func TestCatchUp(t *testing.T) {
 	done := make(chan int64, 4)
 	for range cap(done) {
 		go func() {
-			n, err := ledger.CatchUp(t.Context(), b.Pool)
+			n, err := ledger.CatchUp(t.Context(), b.Pool, time.Time{})
 			if err != nil {
 				n = -1
 			}

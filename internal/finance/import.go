@@ -1,0 +1,207 @@
+package finance
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"holdfast/domain"
+	"holdfast/payments"
+)
+
+// File is a report of the provider's.
+type File struct {
+	Name string
+	io.ReadSeeker
+	Size int64  // for the progress; 0: unknown
+	Kind string // FileActivity, FilePayouts, FilePayout; empty: by its header
+	// Covers is the interval that the report was asked for: only a file of all activity in it proves what is missing. Nil: nothing is proved.
+	Covers *Window
+}
+
+// Imported is what an import has read.
+type Imported struct {
+	Kind     string `json:"kind"`
+	Rows     int64  `json:"rows"`
+	NewRows  int64  `json:"new_rows"`
+	SHA256   string `json:"sha256"`
+	Differs  int64  `json:"differs"`         // stored before with other amounts: what the provider says changed
+	FirstBad string `json:"first_differing"` // its id
+}
+
+// batch is how many lines are stored at once.
+const batch = 1000
+
+// Import stores the rows of a report. The file is read twice: once to the end, so that a broken one stores nothing (*FileError), and
+// once to store it. It may be imported again, and be interrupted.
+func (d *Desk) Import(ctx context.Context, file File) (Imported, error) {
+	var found Imported
+	hash := sha256.New()
+	err := d.scan(ctx, file, io.TeeReader(file, hash), func(kind string, rows []fileRow) error {
+		found.Kind = kind
+		return inside(file.Covers, kind, rows)
+	}, 0)
+	if err != nil {
+		return found, err
+	}
+	found.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return found, fmt.Errorf("read the file again: %w", err)
+	}
+	covers := file.Covers
+	if found.Kind != FileActivity {
+		covers = nil
+	}
+	run, err := d.begin(ctx, "import", covers, filepath.Base(file.Name), found.SHA256)
+	if err != nil {
+		return found, err
+	}
+	payouts := map[string]time.Time{}
+	err = d.scan(ctx, file, file, func(kind string, rows []fileRow) error {
+		found.Rows += int64(len(rows))
+		return d.storeRows(ctx, kind, rows, payouts, &found)
+	}, 0.5)
+	why := ""
+	if err != nil {
+		why = "the import was broken off"
+	}
+	if err == nil && found.Kind == FilePayouts {
+		for _, id := range slices.Sorted(maps.Keys(payouts)) {
+			err = errors.Join(err, d.payoutIsWhole(ctx, id))
+		}
+	}
+	return found, errors.Join(err, d.end(context.WithoutCancel(ctx), run, found.Rows, 0, why))
+}
+
+// inside refuses a row from outside of what the file is said to cover: then it is another file, or another interval.
+func inside(covers *Window, kind string, rows []fileRow) error {
+	if covers == nil || kind != FileActivity {
+		return nil
+	}
+	for _, r := range rows {
+		if r.Created.Before(covers.From) || !r.Created.Before(covers.To) {
+			return &domain.ValidationError{Field: "from", Reason: fmt.Sprintf("and to do not hold transaction %s, which was created at %s UTC: say the interval "+
+				"that the report was made for", printable(r.ID), r.Created.Format(time.DateTime))}
+		}
+	}
+	return nil
+}
+
+// scan reads a file to its end and hands on its rows in batches. base is how much of the work was done before.
+func (d *Desk) scan(ctx context.Context, file File, from io.Reader, each func(kind string, rows []fileRow) error, base float64) error {
+	counted := &counter{Reader: from}
+	f, err := openReport(bufio.NewReaderSize(counted, 1<<16), file.Kind)
+	if err != nil {
+		return err
+	}
+	started, p := time.Now(), Progress{Stage: "import"}
+	rows := make([]fileRow, 0, batch)
+	for {
+		row, err := f.next()
+		if err == nil {
+			rows = append(rows, row)
+		}
+		if len(rows) == batch || errors.Is(err, io.EOF) {
+			if err := each(f.kind, rows); err != nil {
+				return err
+			}
+			p.Rows, p.Pages, p.Taken = p.Rows+int64(len(rows)), p.Pages+1, time.Since(started)
+			if file.Size > 0 {
+				p.Done = base + float64(counted.n)/float64(file.Size)/2
+			}
+			d.config.Progress(p)
+			rows = rows[:0]
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+	}
+}
+
+type counter struct {
+	io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// storeRows stores a batch: transactions, and which payout each went out with or is.
+func (d *Desk) storeRows(ctx context.Context, kind string, rows []fileRow, payouts map[string]time.Time, found *Imported) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	listed := make([]payments.Transaction, len(rows))
+	of := map[string][]string{}
+	for i, r := range rows {
+		listed[i] = r.Transaction
+		switch {
+		case kind == FilePayout:
+			p := payments.Payout{
+				ID: r.Payout, Amount: domain.Money{Amount: -r.Net, Currency: r.Amount.Currency}, Status: orElse(r.Status, "paid"), Automatic: true,
+				Arrival: r.Created, Created: r.Created,
+			}
+			if err := d.storePayout(ctx, p); err != nil {
+				return err
+			}
+		case r.Payout != "":
+			of[r.Payout] = append(of[r.Payout], r.ID)
+			payouts[r.Payout] = r.Created
+		}
+	}
+	fresh, differs, first, err := d.compare(ctx, listed)
+	if err != nil {
+		return err
+	}
+	found.NewRows, found.Differs, found.FirstBad = found.NewRows+fresh, found.Differs+differs, orElse(found.FirstBad, first)
+	if err := payments.StoreTransactions(ctx, d.pool, listed); err != nil {
+		return err
+	}
+	for id, transactions := range of {
+		if err := d.storePayoutRows(ctx, id, transactions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare counts which of them are not stored yet, and which are stored with other money: those stay as they are.
+func (d *Desk) compare(ctx context.Context, listed []payments.Transaction) (fresh, differs int64, first string, err error) {
+	ids, amounts, fees, currencies := make([]string, len(listed)), make([]int64, len(listed)), make([]int64, len(listed)), make([]string, len(listed))
+	for i, t := range listed {
+		ids[i], amounts[i], fees[i], currencies[i] = t.ID, t.Amount.Amount, t.Fee, t.Amount.Currency
+	}
+	err = d.pool.QueryRow(ctx, `
+		SELECT count(*) FILTER (WHERE t.id IS NULL), count(*) FILTER (WHERE differs), coalesce(min(t.id) FILTER (WHERE differs), '')
+		  FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[]) AS f (id, amount, fee, currency)
+		  LEFT JOIN provider_transactions t ON t.id = f.id
+		 CROSS JOIN LATERAL (SELECT t.id IS NOT NULL AND (t.amount, t.fee, t.currency) <> (f.amount, f.fee, f.currency) AS differs) x`,
+		ids, amounts, fees, currencies).Scan(&fresh, &differs, &first)
+	if err != nil {
+		return 0, 0, "", fmt.Errorf("compare with what is stored: %w", err)
+	}
+	return fresh, differs, first, nil
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

@@ -1,0 +1,106 @@
+package finance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/internal/postgres"
+	"holdfast/payments"
+)
+
+// ReadPayout reads one payout that a transaction tells of, and what went out with it, and tells whether there was one to read. One
+// that could not be read is left alone for a while; one that may yet fail is read again until it cannot.
+func (d *Desk) ReadPayout(ctx context.Context) (bool, error) {
+	return d.readPayout(ctx, Window{time.Unix(0, 0), time.Unix(1<<40, 0)}, true)
+}
+
+// readPayout reads one whose transaction is in the window: politely, or, for somebody who waits, whatever was tried before.
+func (d *Desk) readPayout(ctx context.Context, w Window, politely bool) (bool, error) {
+	var id string
+	err := d.pool.QueryRow(ctx, `
+		SELECT t.source_id FROM provider_transactions t LEFT JOIN payouts p ON p.id = t.source_id
+		 WHERE t.category = 'payout' AND t.source_id <> '' AND t.created_at >= $1 AND t.created_at < $2
+		   AND CASE WHEN p.id IS NULL THEN true
+		            WHEN p.rows_read_at IS NULL AND p.automatic THEN NOT $3 OR p.asked_at < clock_timestamp() - $4::interval
+		            ELSE $3 AND p.status IN ('pending', 'in_transit', 'paid') AND p.arrival_at > clock_timestamp() - interval '10 days'
+		                 AND p.asked_at < clock_timestamp() - $4::interval END
+		 ORDER BY p.asked_at NULLS FIRST, t.created_at LIMIT 1`, w.From, w.To, politely, d.config.Retry).Scan(&id)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("find a payout to read: %w", err)
+	case d.provider == nil:
+		return false, nil // its rows are pending, and the report says so
+	}
+	if err := d.take(ctx); err != nil {
+		return true, err
+	}
+	p, err := d.provider.Payout(ctx, id)
+	if err != nil {
+		return true, fmt.Errorf("%w: payout: %w", ErrIncomplete, err)
+	}
+	if err := d.storePayout(ctx, p); err != nil {
+		return true, err
+	}
+	if !p.Automatic {
+		return true, nil
+	}
+	var ours error
+	if err = d.take(ctx); err == nil {
+		err = d.provider.EachPayoutTransaction(ctx, id, func(page []payments.Transaction) error {
+			ids := make([]string, len(page))
+			for i, t := range page {
+				ids[i] = t.ID
+			}
+			if ours = payments.StoreTransactions(ctx, d.pool, page); ours == nil {
+				ours = d.storePayoutRows(ctx, id, ids)
+			}
+			if ours == nil {
+				ours = d.take(ctx)
+			}
+			return ours
+		})
+	}
+	switch {
+	case ours != nil:
+		return true, ours
+	case err != nil:
+		return true, fmt.Errorf("%w: a payout's transactions: %w", ErrIncomplete, err)
+	}
+	return true, d.payoutIsWhole(ctx, id)
+}
+
+func (d *Desk) storePayout(ctx context.Context, p payments.Payout) error {
+	_, err := d.pool.Exec(ctx, `
+		INSERT INTO payouts (id, amount, currency, status, automatic, arrival_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		    ON CONFLICT ON CONSTRAINT payouts_pkey DO UPDATE SET status = $4, arrival_at = $6, asked_at = clock_timestamp()`,
+		p.ID, p.Amount.Amount, p.Amount.Currency, p.Status, p.Automatic, p.Arrival, p.Created)
+	if err != nil {
+		return fmt.Errorf("store a payout: %w", err)
+	}
+	return nil
+}
+
+func (d *Desk) storePayoutRows(ctx context.Context, payout string, transactions []string) error {
+	if len(transactions) == 0 {
+		return nil
+	}
+	b := &pgx.Batch{}
+	postgres.Exec(b, "store what went out with a payout", `
+		INSERT INTO payout_transactions (payout_id, transaction_id) SELECT $1, id FROM unnest($2::text[]) AS id
+		    ON CONFLICT ON CONSTRAINT payout_transactions_pkey DO NOTHING`, payout, transactions)
+	return postgres.Send(ctx, d.pool, b)
+}
+
+func (d *Desk) payoutIsWhole(ctx context.Context, id string) error {
+	_, err := d.pool.Exec(ctx, `UPDATE payouts SET rows_read_at = clock_timestamp() WHERE id = $1`, id)
+	if err != nil {
+		return fmt.Errorf("note that a payout was read whole: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package finance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/internal/postgres"
+	"holdfast/outbox"
+)
+
+// SignedPeriod is a period that somebody has signed off: it is locked.
+type SignedPeriod struct {
+	ID          uuid.UUID `json:"id"`
+	Zone        string    `json:"zone"`
+	From        time.Time `json:"from"`
+	To          time.Time `json:"to"`
+	SignedOffBy string    `json:"signed_off_by"`
+	Reason      string    `json:"reason"`
+	SignedOffAt time.Time `json:"signed_off_at"`
+}
+
+// windowTotals are the provider's sums of a window by category, and our ledger's balance at its end: what is signed.
+const windowTotals = `
+	SELECT coalesce(jsonb_agg(jsonb_build_array(category, currency, count, amount, fee, net) ORDER BY category, currency), '[]')
+	  FROM (SELECT category, currency, count(*) AS count, sum(amount) AS amount, sum(fee) AS fee, sum(net) AS net
+	          FROM provider_transactions WHERE created_at >= $1 AND created_at < $2 GROUP BY category, currency) AS t`
+
+// SignOffPeriod locks a period that is over, was read whole and has no open exceptions. What is found in it later is an exception of
+// its own. Anything that stands in the way is an *outbox.RefusedError.
+func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, reason string) (SignedPeriod, error) {
+	w, err := d.Window(ctx, p)
+	if err != nil {
+		return SignedPeriod{}, err
+	}
+	if err := d.Match(ctx, w); err != nil {
+		return SignedPeriod{}, err
+	}
+	signed := SignedPeriod{ID: uuid.Must(uuid.NewV7()), Zone: p.Zone, From: w.From, To: w.To, SignedOffBy: string(actor), Reason: reason}
+	err = postgres.InTx(ctx, d.pool, func(tx pgx.Tx) error {
+		var open, overlaps int
+		var totals json.RawMessage
+		b := &pgx.Batch{}
+		postgres.Exec(b, "lock the periods", `LOCK TABLE finance_periods IN SHARE ROW EXCLUSIVE MODE`)
+		postgres.One(b, "count what is open", func(n struct{ Open, Overlaps int }) { open, overlaps = n.Open, n.Overlaps }, `
+			SELECT (SELECT count(*) FROM reconciliation_items WHERE status = 'open' AND occurred_at >= $1 AND occurred_at < $2) AS open,
+			       (SELECT count(*) FROM finance_periods WHERE tstzrange(from_at, to_at) && tstzrange($1, $2)) AS overlaps`, w.From, w.To)
+		postgres.One(b, "sum up", func(t struct{ Totals json.RawMessage }) { totals = t.Totals }, `SELECT (`+windowTotals+`) AS totals`, w.From, w.To)
+		if err := postgres.Send(ctx, tx, b); err != nil {
+			return err
+		}
+		switch {
+		case overlaps > 0:
+			return &outbox.RefusedError{Reason: "a part of the period is signed off already"}
+		case open > 0:
+			return &outbox.RefusedError{Reason: fmt.Sprintf("%d exceptions are open in the period: explain them, or sign them off with a reason", open)}
+		}
+		err := tx.QueryRow(ctx, `
+			INSERT INTO finance_periods (id, zone, from_at, to_at, totals, signed_off_by, reason) VALUES ($1, $2, $3, $4, $5, $6, $7)
+			RETURNING signed_off_at`, signed.ID, p.Zone, w.From, w.To, totals, string(actor), reason).Scan(&signed.SignedOffAt)
+		if err != nil {
+			return fmt.Errorf("sign off a period: %w", err)
+		}
+		return outbox.RecordAct(ctx, tx, outbox.Act{Actor: actor, Action: "finance_period_sign_off", Reason: reason, Before: nil, After: signed})
+	})
+	return signed, err
+}
+
+// Signed lists the periods that are signed off and touch a window.
+func (d *Desk) Signed(ctx context.Context, w Window) ([]SignedPeriod, error) {
+	rows, err := d.pool.Query(ctx, `
+		SELECT id, zone, from_at AS "from", to_at AS "to", signed_off_by, reason, signed_off_at FROM finance_periods
+		 WHERE tstzrange(from_at, to_at) && tstzrange($1, $2) ORDER BY from_at`, w.From, w.To)
+	if err != nil {
+		return nil, fmt.Errorf("list signed periods: %w", err)
+	}
+	signed, err := pgx.CollectRows(rows, pgx.RowToStructByName[SignedPeriod])
+	if err != nil {
+		return nil, fmt.Errorf("list signed periods: %w", err)
+	}
+	return signed, nil
+}
+
+// comparePeriods opens an exception against each signed period that no longer is what was signed.
+func (d *Desk) comparePeriods(ctx context.Context, run uuid.UUID, w Window) error {
+	signed, err := d.Signed(ctx, w)
+	if err != nil {
+		return err
+	}
+	for _, p := range signed {
+		b := &pgx.Batch{}
+		postgres.Exec(b, "compare a period with what was signed", `
+			INSERT INTO reconciliation_items (kind, about, occurred_at, why, owner, period_id, run_id)
+			SELECT 'period_changed', p.id::text, p.from_at, 'the provider''s sums are no longer those that were signed off', 'finance', p.id, $3
+			  FROM finance_periods p WHERE p.id = $4 AND p.totals <> (`+windowTotals+`)
+			   AND NOT EXISTS (SELECT FROM reconciliation_items i WHERE i.kind = 'period_changed' AND i.about = p.id::text AND i.status = 'signed_off'
+			                      AND NOT EXISTS (SELECT FROM provider_transactions t
+			                                       WHERE t.created_at >= p.from_at AND t.created_at < p.to_at AND t.read_at > i.ended_at))
+			    ON CONFLICT (kind, about) WHERE status = 'open' DO NOTHING`, p.From, p.To, run, p.ID)
+		if err := postgres.Send(ctx, d.pool, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
