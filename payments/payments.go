@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,9 @@ type Config struct {
 	// IngestInterval is the pause between two readings of transactions, and between two questions for one that is missing.
 	// Default 1 min.
 	IngestInterval time.Duration
+	// Page is asked before each page of the provider's transactions is read, and may wait: paging must leave the provider's limits to
+	// charges and fences. Default: it does not wait.
+	Page func(context.Context) error
 	// Meter counts what becomes of events. Default: one that nobody reads.
 	Meter *Meter
 	// Sends counts the sends that were made ([NewSendCounter]). Default: one that nobody sees.
@@ -97,6 +101,9 @@ func New(pool *pgxpool.Pool, gateway Gateway, waker Waker, config Config, logger
 	setDefault(&config.IngestLag, 5*time.Minute)
 	setDefault(&config.IngestOverlap, time.Hour)
 	setDefault(&config.IngestInterval, time.Minute)
+	if config.Page == nil {
+		config.Page = func(context.Context) error { return nil }
+	}
 	if config.Sends == nil {
 		config.Sends = NewSendCounter()
 	}

@@ -60,10 +60,15 @@ type Payout struct {
 // already stays as it is, so that windows may overlap and be read by several processes at once. After an error nothing of the
 // window is known to be missing, and it has to be read again; each page that came before it is stored.
 func (p *Payments) ReadTransactions(ctx context.Context, from, to time.Time) (listed int, err error) {
+	if err := p.config.Page(ctx); err != nil {
+		return 0, err
+	}
 	var stored error
 	err = p.gateway.EachTransaction(ctx, from, to, func(page []Transaction) error {
 		listed += len(page)
-		stored = StoreTransactions(ctx, p.pool, page)
+		if stored = StoreTransactions(ctx, p.pool, page); stored == nil {
+			stored = p.config.Page(ctx)
+		}
 		return stored
 	})
 	switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"holdfast/internal/cli"
+	"holdfast/internal/finance"
 	"holdfast/outbox"
 	"holdfast/payments"
 	"holdfast/payments/stripe"
@@ -95,11 +96,13 @@ func (c *settings) reconciler(p *parts, gateway payments.Gateway, sweep outbox.S
 		EventInterval: c.Events.Interval, EventKeep: c.Events.Keep,
 		SweepInterval: c.Events.SweepInterval, SweepLag: c.Events.SweepLag, SweepOverlap: c.Events.SweepOverlap,
 		IngestInterval: c.Ingest.Interval, IngestLag: c.Ingest.Lag, IngestOverlap: c.Ingest.Overlap,
+		Page:  finance.NewBudget(p.pool, c.Ingest.ReadsPerSecond).Take,
 		Meter: p.meter, Sends: p.sends,
 	}, p.logger)
+	desk := finance.New(p.pool, p.gateway, finance.Config{Lag: c.Ingest.Lag, ReadsPerSecond: c.Ingest.ReadsPerSecond}, p.logger)
 	sweep.DeadAfter, sweep.Revived = c.Liveness.WorkerDeadAfter, p.revived
 	sweeper := outbox.NewSweeper(p.pool, sweep)
-	works := append(engine.Works(), payments.Work{Name: "lost jobs", Step: func(ctx context.Context) (bool, error) {
+	works := append(engine.Works(), payments.Work{Name: "payouts", Step: desk.ReadPayout, Interval: c.Ingest.Interval}, payments.Work{Name: "lost jobs", Step: func(ctx context.Context) (bool, error) {
 		revived, err := sweeper.Sweep(ctx)
 		return revived > 0, err
 	}})

@@ -95,8 +95,10 @@ func (b *bed) scan(sql string, into any, args ...any) {
 }
 
 func (b *bed) desk(p finance.Provider) *finance.Desk {
-	return finance.New(b.Pool, p, finance.Config{ReadsPerSecond: 1e6}, slog.New(slog.DiscardHandler))
+	return finance.New(b.Pool, p, finance.Config{ReadsPerSecond: 1e6}, quiet())
 }
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // provider serves the books through the port.
 func (b *bed) provider() port { return port{b.books, 100} }

@@ -7,19 +7,31 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// take waits until the budget that all processes share has room for one page. It holds nothing while it waits.
-func (d *Desk) take(ctx context.Context) error {
+// Budget is how many pages of the provider's books all processes together may read.
+type Budget struct {
+	pool      *pgxpool.Pool
+	perSecond float64
+}
+
+// NewBudget makes one of so many pages a second. A second's worth may be read at once.
+func NewBudget(pool *pgxpool.Pool, perSecond float64) *Budget {
+	return &Budget{pool: pool, perSecond: perSecond}
+}
+
+// Take waits until there is room for one page. It holds nothing while it waits.
+func (b *Budget) Take(ctx context.Context) error {
 	for {
 		var left float64
-		err := d.pool.QueryRow(ctx, `
+		err := b.pool.QueryRow(ctx, `
 			INSERT INTO provider_read_budget AS b (tokens) VALUES (greatest($1::float8, 1) - 1)
 			    ON CONFLICT ON CONSTRAINT provider_read_budget_pkey DO UPDATE
 			   SET tokens = least(b.tokens + $1 * extract(epoch FROM clock_timestamp() - b.refilled_at), greatest($1, 1)) - 1,
 			       refilled_at = clock_timestamp()
 			 WHERE b.tokens + $1 * extract(epoch FROM clock_timestamp() - b.refilled_at) >= 1
-			RETURNING tokens`, d.config.ReadsPerSecond).Scan(&left)
+			RETURNING tokens`, b.perSecond).Scan(&left)
 		if err == nil {
 			return nil
 		}
@@ -29,7 +41,7 @@ func (d *Desk) take(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(time.Duration(float64(time.Second) / d.config.ReadsPerSecond)):
+		case <-time.After(time.Duration(float64(time.Second) / b.perSecond)):
 		}
 	}
 }

@@ -61,6 +61,7 @@ func (p Progress) Left() time.Duration {
 // Desk is the finance desk.
 type Desk struct {
 	pool     *pgxpool.Pool
+	budget   *Budget
 	provider Provider // nil: only what is stored and what is imported
 	config   Config
 	logger   *slog.Logger
@@ -76,7 +77,7 @@ func New(pool *pgxpool.Pool, provider Provider, config Config, logger *slog.Logg
 	if config.Progress == nil {
 		config.Progress = func(Progress) {}
 	}
-	return &Desk{pool: pool, provider: provider, config: config, logger: logger}
+	return &Desk{pool: pool, budget: NewBudget(pool, config.ReadsPerSecond), provider: provider, config: config, logger: logger}
 }
 
 func setDefault[T time.Duration | float64](v *T, d T) {

@@ -67,7 +67,8 @@ const theirFees = `
 	                   WHEN t.category IN ('refund', 'refund_failure', 'dispute_reversal') THEN 0 END AS fee) agreed
 	 WHERE t.created_at >= $1 AND t.created_at < $2 AND t.fee <> agreed.fee`
 
-// theirRefunds are the provider's refunds, each with all of its movements: what is left of it must be what our row says.
+// theirRefunds are the provider's refunds, each with all of its movements: what is left of it must be what our row says. Where our row
+// has moved on since the listing ends, nobody can tell yet.
 const theirRefunds = `
 	SELECT x.kind, t.source_id, p.booking_id, theirs.amount, theirs.currency, t.created_at, x.why
 	  FROM provider_transactions t
@@ -90,7 +91,9 @@ const theirRefunds = `
 	                   WHEN ours.amount = 0 THEN 'our books say that it has failed'
 	                   WHEN theirs.amount = 0 THEN 'the provider has taken it back, and our books say that it was made'
 	                   ELSE 'our books have ' || ours.amount || ' ' || r.currency || ' in minor units' END AS why) x
+	 CROSS JOIN provider_transactions_covered c
 	 WHERE t.category IN ('refund', 'refund_failure') AND t.source_id <> '' AND t.created_at >= $1 AND t.created_at < $2 AND x.kind IS NOT NULL
+	   AND (r.id IS NULL OR x.kind = 'refund_missing' OR c.windows @> tstzrange(t.created_at, greatest(t.created_at, coalesce(r.settled_at, r.updated_at)), '[]'))
 	   AND NOT EXISTS (SELECT FROM provider_transactions e WHERE e.source_id = t.source_id AND e.source_id <> '' AND e.category IN ('refund', 'refund_failure')
 	                      AND (e.created_at, e.id) < (t.created_at, t.id))`
 
@@ -109,7 +112,9 @@ const theirDisputes = `
 	                   WHEN theirs.amount <> ours.amount OR theirs.amount <> 0 AND theirs.currency <> d.currency THEN 'amount_differs' END AS kind,
 	              CASE WHEN d.id IS NULL THEN 'our books have no such dispute'
 	                   ELSE 'our books say that it has taken ' || ours.amount || ' ' || d.currency || ' in minor units' END AS why) x
+	 CROSS JOIN provider_transactions_covered c
 	 WHERE t.category IN ('dispute', 'dispute_reversal') AND t.source_id <> '' AND t.created_at >= $1 AND t.created_at < $2 AND x.kind IS NOT NULL
+	   AND (d.id IS NULL OR c.windows @> tstzrange(t.created_at, greatest(t.created_at, d.closed_at, d.updated_at), '[]'))
 	   AND NOT EXISTS (SELECT FROM provider_transactions e WHERE e.source_id = t.source_id AND e.source_id <> '' AND e.category IN ('dispute', 'dispute_reversal')
 	                      AND (e.created_at, e.id) < (t.created_at, t.id))`
 

@@ -37,7 +37,7 @@ func (d *Desk) readPayout(ctx context.Context, w Window, politely bool) (bool, e
 	case d.provider == nil:
 		return false, nil // its rows are pending, and the report says so
 	}
-	if err := d.take(ctx); err != nil {
+	if err := d.budget.Take(ctx); err != nil {
 		return true, err
 	}
 	p, err := d.provider.Payout(ctx, id)
@@ -51,7 +51,7 @@ func (d *Desk) readPayout(ctx context.Context, w Window, politely bool) (bool, e
 		return true, nil
 	}
 	var ours error
-	if err = d.take(ctx); err == nil {
+	if err = d.budget.Take(ctx); err == nil {
 		err = d.provider.EachPayoutTransaction(ctx, id, func(page []payments.Transaction) error {
 			ids := make([]string, len(page))
 			for i, t := range page {
@@ -61,7 +61,7 @@ func (d *Desk) readPayout(ctx context.Context, w Window, politely bool) (bool, e
 				ours = d.storePayoutRows(ctx, id, ids)
 			}
 			if ours == nil {
-				ours = d.take(ctx)
+				ours = d.budget.Take(ctx)
 			}
 			return ours
 		})

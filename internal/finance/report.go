@@ -123,13 +123,13 @@ func (d *Desk) Report(ctx context.Context, p Period) (Report, error) {
 		return Report{}, err
 	}
 	r := Report{Period: p, From: w.From, To: w.To, Complete: true, Incomplete: []string{}, Unit: "minor units of the currency beside each amount (ISO 4217)"}
-	if err := d.Read(ctx, w); errors.Is(err, ErrIncomplete) {
-		r.Complete, r.Incomplete = false, append(r.Incomplete, err.Error())
-	} else if err != nil {
-		return r, err
-	}
 	listed, err := d.listed(ctx, w)
 	if err != nil {
+		return r, err
+	}
+	if err := d.Read(ctx, listed); errors.Is(err, ErrIncomplete) {
+		r.Complete, r.Incomplete = false, append(r.Incomplete, err.Error())
+	} else if err != nil {
 		return r, err
 	}
 	if listed.To.Before(w.To) && r.Complete { // the rest is not over, or has only just ended

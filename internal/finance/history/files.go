@@ -176,20 +176,24 @@ func (f *files) booking(b booked, silent, told bool) {
 
 func (f *files) refund(b booked, amount int64, source, reason, status string, at time.Time) {
 	made, known, effect := stamp(at.Add(-time.Second)), stamp(at.Add(time.Second)), ""
+	settled := known
+	if status == "failed" {
+		settled = stamp(at.Add(24*time.Hour + time.Second))
+	}
 	if reason != "dashboard" {
 		effect = id("effect", b.k)
 		f.put(f.outbox, effect, id("booking", b.k), "refund", "", "", "done", made, "", "", made, known)
 	}
 	f.put(f.refunds, id("refund", b.k), id("payment", b.k), effect, strconv.FormatInt(amount, 10), b.purse.shown, reason, "ada", "asked", status, source,
-		known, made, known)
+		settled, made, settled)
 }
 
 func (f *files) dispute(b booked, at time.Time, won bool) {
-	status := "lost"
+	status, opened := "lost", stamp(at)
+	moved := opened
 	if won {
-		status = "won"
+		status, moved = "won", stamp(at.Add(24*time.Hour))
 	}
-	opened := stamp(at)
 	f.put(f.disputes, fmt.Sprintf("dp_%09d", b.k), id("payment", b.k), strconv.FormatInt(b.amount, 10), b.purse.shown, "fraudulent", status,
-		strconv.FormatBool(!won), opened, opened, opened)
+		strconv.FormatBool(!won), opened, opened, moved)
 }

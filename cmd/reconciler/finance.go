@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"holdfast/domain"
+	"holdfast/internal/cli"
+	"holdfast/internal/finance"
+	"holdfast/internal/postgres"
+	"holdfast/internal/telemetry"
+	"holdfast/outbox"
+	"holdfast/payments/stripe"
+)
+
+// matching is how long one side may be without the other, and how fast the provider's books are read.
+type matching struct {
+	LateAfter      time.Duration `default:"72h" help:"How long what one side lacks is only late; then it is missing." setting:"FINANCE_LATE_AFTER"`
+	ReadsPerSecond float64       `default:"20" help:"Most pages of the provider's books that all processes together read in a second; leave most of what the provider allows to charges." setting:"FINANCE_READS_PER_SECOND"`
+	Wait           time.Duration `default:"30s" help:"How long to wait for another run that is matching." setting:"FINANCE_WAIT"`
+}
+
+func (m *matching) configure(p *cli.Problems) {
+	if m.LateAfter <= 0 || m.Wait <= 0 {
+		p.Add("FINANCE_LATE_AFTER and FINANCE_WAIT must be more than 0, not %s and %s", m.LateAfter, m.Wait)
+	}
+	if m.ReadsPerSecond <= 0 {
+		p.Add("FINANCE_READS_PER_SECOND (--reads-per-second): %g is not more than 0", m.ReadsPerSecond)
+	}
+}
+
+// books is what every finance command needs.
+type books struct {
+	Database cli.Database  `kong:"-"`
+	Account  cli.Account   `kong:"-"`
+	Timeout  time.Duration `default:"30s" help:"How long one exchange with the payment provider may take." name:"stripe-timeout" setting:"STRIPE_TIMEOUT"`
+	Lag      time.Duration `default:"5m" help:"How long ago a window must have ended to be read." name:"ingest-lag" setting:"INGEST_LAG"`
+	Matching matching      `embed:""`
+}
+
+// Configure reads the environment. Without STRIPE_API_KEY nothing is read from the provider.
+func (c *books) Configure(getenv func(string) string, p *cli.Problems) {
+	c.Database.Configure(getenv, p)
+	c.Account.Configure(getenv, p)
+	c.Matching.configure(p)
+	if c.Timeout <= 0 || c.Lag <= 0 {
+		p.Add("STRIPE_TIMEOUT and INGEST_LAG must be more than 0, not %s and %s", c.Timeout, c.Lag)
+	}
+}
+
+// with runs a command's work at the desk. Refusals are exit 1, what could not be told is exit 3.
+func (c *books) with(ctx context.Context, io cli.IO, work func(ctx context.Context, d *finance.Desk) error) error {
+	logger := telemetry.NewLogger(io.Err, slog.LevelInfo, "reconciler")
+	pool, err := postgres.Open(ctx, postgres.PoolConfig{
+		URL: c.Database.URL.Reveal(), ApplicationName: "holdfast-finance-command", MaxConns: 4, LockTimeout: 5 * time.Second, StatementTimeout: 10 * time.Minute,
+	})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	d, err := c.desk(pool, newProgress(io, logger).tell, logger)
+	if err != nil {
+		return err
+	}
+	err = work(ctx, d)
+	var refused *outbox.RefusedError
+	var file *finance.FileError
+	switch {
+	case err == nil, errors.As(err, &refused):
+		return err
+	case errors.Is(err, domain.ErrNotFound):
+		return &cli.ExitError{Code: cli.ExitUsage, Err: errors.New("there is no such exception; see: reconciler exceptions list")}
+	case errors.As(err, &file):
+		return &cli.ExitError{Code: cli.ExitUsage, Err: err}
+	case errors.Is(err, finance.ErrIncomplete):
+		return &cli.ExitError{Code: cli.ExitUnknown, Err: err}
+	}
+	return c.Database.Explain(err)
+}
+
+func (c *books) desk(pool *pgxpool.Pool, tell func(finance.Progress), logger *slog.Logger) (*finance.Desk, error) {
+	config := finance.Config{
+		Lag: c.Lag, LateAfter: c.Matching.LateAfter, ReadsPerSecond: c.Matching.ReadsPerSecond, Wait: c.Matching.Wait, Progress: tell,
+	}
+	if c.Account.APIKey == "" {
+		return finance.New(pool, nil, config, logger), nil
+	}
+	gateway, err := stripe.New(stripe.Config{APIKey: c.Account.APIKey, BaseURL: c.Account.APIBase, Timeout: c.Timeout})
+	if err != nil {
+		return nil, &cli.ExitError{Code: cli.ExitUsage, Err: err}
+	}
+	return finance.New(pool, gateway, config, logger), nil
+}
+
+// person is who acts.
+type person struct {
+	Actor string `placeholder:"NAME" help:"Who, if not the user that runs this." setting:"HOLDFAST_ACTOR"`
+}
+
+func (p person) actor() outbox.Actor {
+	if p.Actor != "" {
+		return outbox.Actor(p.Actor)
+	}
+	name, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return outbox.Actor(name + "@" + host)
+}
+
+// progress tells how far a long run is: in place on a terminal, as structured lines elsewhere.
+type progress struct {
+	io       cli.IO
+	terminal bool
+	every    time.Duration
+	next     time.Time
+	begun    time.Time
+	logger   *slog.Logger
+}
+
+func newProgress(io cli.IO, logger *slog.Logger) *progress {
+	p := &progress{io: io, terminal: cli.IsTerminal(io.Err), every: 5 * time.Second, begun: time.Now(), logger: logger}
+	if p.terminal {
+		p.every = 200 * time.Millisecond
+	}
+	p.next = p.begun.Add(p.every)
+	return p
+}
+
+func (p *progress) tell(now finance.Progress) {
+	if time.Now().Before(p.next) {
+		return
+	}
+	p.next = time.Now().Add(p.every)
+	if !p.terminal {
+		p.logger.Info("progress", "stage", now.Stage, "rows", now.Rows, "pages", now.Pages, "rows_per_second", int64(now.Rate()), "done_percent", int64(100*now.Done),
+			"left", now.Left().String())
+		return
+	}
+	_, _ = fmt.Fprintf(p.io.Err, "\r\x1b[K%s: %d rows, %d pages, %.0f rows/s, %.0f %%, %s left", now.Stage, now.Rows, now.Pages, now.Rate(), 100*now.Done, now.Left())
+	if now.Done >= 1 {
+		_, _ = fmt.Fprint(p.io.Err, "\r\x1b[K")
+	}
+}
