@@ -9,7 +9,7 @@ type commands struct {
 	Run  runCommand  `cmd:"" help:"Reconcile until stopped."`
 	Once onceCommand `cmd:"" help:"Do every kind of work once, and say what was done."`
 
-	Events receiptCommands `cmd:"" help:"See the provider's events that nobody has understood, and decide about them."`
+	Events     receiptCommands    `cmd:"" help:"See the provider's events that nobody has understood, and decide about them."`
 	Report     reportCommand      `cmd:"" help:"Compare a period's books with the provider's, and report it."`
 	Import     importCommand      `cmd:"" help:"Read the provider's books from a report of theirs, instead of its API."`
 	Exceptions exceptionsCommands `cmd:"" help:"What does not match: list it, note what is known, sign it off."`

@@ -41,7 +41,7 @@ type bed struct {
 func (b *bed) Helper() { b.TB.Helper() }
 
 // setup makes a history that has ended last midnight (UTC), with so many defects of each kind.
-func setup(t testing.TB, count, planted int) *bed {
+func setup(t *testing.T, count, planted int) *bed {
 	t.Helper()
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	b := &bed{TB: t, DB: testdb.New(t), dir: t.TempDir(), config: history.Config{
@@ -187,6 +187,7 @@ func (b *bed) found() []string {
 func (b *bed) agrees() {
 	b.Helper()
 	got := history.Totals{By: map[string]history.Sum{}, Balance: map[string]int64{}}
+	//nolint:rowserrcheck // ForEachRow does
 	rows, err := b.Pool.Query(b.Context(), `
 		SELECT currency, category, count(*), sum(amount)::bigint, sum(fee)::bigint, sum(net)::bigint FROM provider_transactions GROUP BY 1, 2`)
 	require.NoError(b, err)

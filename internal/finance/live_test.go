@@ -49,8 +49,10 @@ func goLive(t *testing.T) *live {
 	l.gateway, err = stripe.New(stripe.Config{APIKey: "sk_test_finance", BaseURL: l.sim.URL, Timeout: time.Minute})
 	require.NoError(t, err)
 	l.bookings = bookings.New(l.Pool, noWaker{}, bookings.Config{})
-	l.engine = payments.New(l.Pool, l.gateway, noWaker{}, payments.Config{Backoff: 5 * time.Millisecond, Lease: time.Millisecond, Poll: time.Millisecond,
-		SweepInterval: time.Millisecond, SweepLag: time.Millisecond, SweepOverlap: time.Minute}, quiet())
+	l.engine = payments.New(l.Pool, l.gateway, noWaker{}, payments.Config{
+		Backoff: 5 * time.Millisecond, Lease: time.Millisecond, Poll: time.Millisecond,
+		SweepInterval: time.Millisecond, SweepLag: time.Millisecond, SweepOverlap: time.Minute,
+	}, quiet())
 	l.exec(`INSERT INTO clients (id, name) VALUES ($1, 'test')`, l.client)
 	return l
 }

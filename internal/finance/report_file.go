@@ -71,8 +71,10 @@ func openReport(r io.Reader, kind string) (*reportFile, error) {
 			f.kind = FilePayouts
 		}
 	}
-	need := []string{"balance_transaction_id", "created_utc", "currency", "gross", "fee", "net", "reporting_category", "source_id", "available_on_utc",
-		"customer_facing_amount", "customer_facing_currency", "payment_intent_id"}
+	need := []string{
+		"balance_transaction_id", "created_utc", "currency", "gross", "fee", "net", "reporting_category", "source_id", "available_on_utc",
+		"customer_facing_amount", "customer_facing_currency", "payment_intent_id",
+	}
 	switch f.kind {
 	case FilePayouts:
 		need = append(need, "automatic_payout_id")

@@ -14,8 +14,10 @@ import (
 // CSVHeader are the columns of the report as CSV. Amounts are in major units with a point; times are RFC 3339 in UTC. What a column
 // means depends on record: see docs/finance.md.
 func CSVHeader() []string {
-	return []string{"record", "period_from", "period_to", "zone", "as_of", "complete", "day", "kind", "id", "booking_id", "currency", "count", "amount", "fee", "net",
-		"status", "age_hours", "owner", "occurred_at", "why", "note"}
+	return []string{
+		"record", "period_from", "period_to", "zone", "as_of", "complete", "day", "kind", "id", "booking_id", "currency", "count", "amount", "fee", "net",
+		"status", "age_hours", "owner", "occurred_at", "why", "note",
+	}
 }
 
 // WriteCSV writes the report, one line for each figure.
@@ -70,36 +72,48 @@ func (r Report) lines() []map[string]string {
 		}
 	}
 	for _, c := range r.Categories {
-		add(map[string]string{"record": "total", "kind": c.Category, "currency": c.Currency, "count": count(c.Count), "amount": Major(c.Amount, c.Currency),
-			"fee": Major(c.Fee, c.Currency), "net": Major(c.Net, c.Currency)})
+		add(map[string]string{
+			"record": "total", "kind": c.Category, "currency": c.Currency, "count": count(c.Count), "amount": Major(c.Amount, c.Currency),
+			"fee": Major(c.Fee, c.Currency), "net": Major(c.Net, c.Currency),
+		})
 	}
 	for _, d := range r.Days {
-		add(map[string]string{"record": "day", "day": d.Day, "kind": d.Category, "currency": d.Currency, "count": count(d.Count),
-			"amount": Major(d.Amount, d.Currency), "fee": Major(d.Fee, d.Currency), "net": Major(d.Net, d.Currency)})
+		add(map[string]string{
+			"record": "day", "day": d.Day, "kind": d.Category, "currency": d.Currency, "count": count(d.Count),
+			"amount": Major(d.Amount, d.Currency), "fee": Major(d.Fee, d.Currency), "net": Major(d.Net, d.Currency),
+		})
 	}
 	for _, s := range r.Sides {
 		add(map[string]string{"record": "ours", "kind": s.Family, "currency": s.Currency, "amount": Major(s.Ours, s.Currency)})
 		add(map[string]string{"record": "theirs", "kind": s.Family, "currency": s.Currency, "amount": Major(s.Theirs, s.Currency)})
 	}
 	for _, p := range r.Payouts {
-		add(map[string]string{"record": "payout", "id": p.ID, "currency": p.Currency, "count": count(p.Rows), "amount": Major(p.Amount, p.Currency),
-			"net": Major(p.RowsNet, p.Currency), "status": p.Status, "occurred_at": p.Created.UTC().Format(time.RFC3339)})
+		add(map[string]string{
+			"record": "payout", "id": p.ID, "currency": p.Currency, "count": count(p.Rows), "amount": Major(p.Amount, p.Currency),
+			"net": Major(p.RowsNet, p.Currency), "status": p.Status, "occurred_at": p.Created.UTC().Format(time.RFC3339),
+		})
 	}
 	for _, i := range r.Identities {
 		status := "holds"
 		if !i.Holds {
 			status = "broken"
 		}
-		add(map[string]string{"record": "identity", "kind": i.Name, "currency": i.Currency, "amount": Major(i.Left, i.Currency),
-			"net": Major(i.Right, i.Currency), "status": status})
+		add(map[string]string{
+			"record": "identity", "kind": i.Name, "currency": i.Currency, "amount": Major(i.Left, i.Currency),
+			"net": Major(i.Right, i.Currency), "status": status,
+		})
 	}
 	for _, p := range r.Pending {
-		add(map[string]string{"record": "pending", "kind": p.Kind, "id": p.About, "currency": p.Currency, "amount": Major(p.Amount, p.Currency),
-			"occurred_at": p.OccurredAt.UTC().Format(time.RFC3339), "why": p.Why})
+		add(map[string]string{
+			"record": "pending", "kind": p.Kind, "id": p.About, "currency": p.Currency, "amount": Major(p.Amount, p.Currency),
+			"occurred_at": p.OccurredAt.UTC().Format(time.RFC3339), "why": p.Why,
+		})
 	}
 	for _, i := range r.Exceptions {
-		cells := map[string]string{"record": "exception", "kind": i.Kind, "id": i.About, "status": i.Status, "age_hours": count(i.AgeHours), "owner": i.Owner,
-			"occurred_at": i.OccurredAt.UTC().Format(time.RFC3339), "why": i.Why, "note": i.Note}
+		cells := map[string]string{
+			"record": "exception", "kind": i.Kind, "id": i.About, "status": i.Status, "age_hours": count(i.AgeHours), "owner": i.Owner,
+			"occurred_at": i.OccurredAt.UTC().Format(time.RFC3339), "why": i.Why, "note": i.Note,
+		}
 		if i.BookingID != nil {
 			cells["booking_id"] = i.BookingID.String()
 		}
@@ -184,8 +198,10 @@ func ItemRows(items []Item) [][]string {
 	rows := make([][]string, 0, len(items))
 	for _, i := range items {
 		currency, amount := i.money()
-		rows = append(rows, []string{strconv.FormatInt(i.ID, 10), i.Kind, i.About, amount, currency, fmt.Sprintf("%dh", i.AgeHours), i.Status, i.Owner, i.Why,
-			orElse(i.Note, i.SignOffReason)})
+		rows = append(rows, []string{
+			strconv.FormatInt(i.ID, 10), i.Kind, i.About, amount, currency, fmt.Sprintf("%dh", i.AgeHours), i.Status, i.Owner, i.Why,
+			orElse(i.Note, i.SignOffReason),
+		})
 	}
 	return rows
 }
