@@ -61,7 +61,7 @@ type ShowRefund func(RefundDecision) (status int, body []byte, err error)
 
 // Refund begins a refund that a person asks for, of any client's booking, once for the person's key. What is left is decided under
 // the payment's lock, from its rows, so that requests at once never give back more than was taken. One row of the audit says who
-// has asked and why. It answers as bookings.Service.Once does; domain.ErrNotFound and *domain.ValidationError decide nothing.
+// has asked and why. The operators' desk does the same under its rule of two persons. It answers as bookings.Service.Once does; domain.ErrNotFound and *domain.ValidationError decide nothing.
 func (k *Desk) Refund(ctx context.Context, a Ask, r RefundRequest, show ShowRefund) (bookings.Response, error) {
 	route := "/v1/ops/bookings/" + a.Booking.String() + "/refunds"
 	meaning := struct {

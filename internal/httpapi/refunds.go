@@ -26,7 +26,7 @@ type Refund struct {
 	Reason           string           `json:"reason,omitempty" doc:"In the words of the person who asked for it."`
 	Category         string           `json:"category,omitempty" doc:"What the payment provider was told: duplicate, fraudulent or requested_by_customer."`
 	RequestedBy      string           `json:"requested_by,omitempty" doc:"Who asked for it."`
-	FailureCode      string           `json:"failure_code,omitempty" doc:"Why it failed: the provider's code, or refund_exceeds_captured where it was never sent."`
+	FailureCode      string           `json:"failure_code,omitempty" doc:"Why it failed: the provider's code, refund_exceeds_captured where it was never sent, or discarded where an operator has given it up."`
 	ProviderRefundID string           `json:"provider_refund_id,omitempty" doc:"What the provider calls it, once it is known."`
 	CreatedAt        domain.Instant   `json:"created_at" format:"date-time"`
 	SettledAt        *domain.Instant  `json:"settled_at,omitempty" format:"date-time" doc:"When it was seen to have succeeded or failed."`
