@@ -17,6 +17,7 @@ import (
 type troubles struct {
 	*bed
 
+	desk    customer          // an operator, over HTTP
 	booking map[string]string // by trouble
 	broken  string            // the event that cannot be published
 	payload string            // as it was
@@ -38,7 +39,10 @@ func fiveTroubles(t *testing.T) *troubles {
 	api := b.start("api")
 	court := b.resource(1, time.Hour)
 	ada := b.customer("ada", api.address)
-	x := &troubles{bed: b, booking: map[string]string{}}
+	x := &troubles{bed: b, booking: map[string]string{}, desk: customer{
+		url: "http://" + api.address, http: newHTTP(t),
+		token: b.made("token", "api", "token", "create", "--client", "on-call", "--scope", "operator"),
+	}}
 	for hour, trouble := range []string{provider500, unpublishable, workerKilled, jobDeleted} {
 		x.booking[trouble] = ada.book(t, fmt.Sprint("key-", hour), wish{resource: court, hour: hour})
 	}
@@ -90,23 +94,65 @@ type stuckRow struct {
 	Stuck    bool   `json:"stuck"`
 	Reason   string `json:"reason"`
 	Attempts int    `json:"attempts"`
+	AtStake  *struct {
+		Amount int64 `json:"amount"`
+	} `json:"at_stake"`
+	Next struct {
+		What string `json:"what"`
+	} `json:"next"`
 }
 
-// stuck is the first stuck effect of each booking, as the command lists them.
+// stuck is what is the matter with each booking, as the command lists it.
 func (x *troubles) stuck() map[string]stuckRow {
 	x.Helper()
 	stdout, stderr, code := x.command("worker", "outbox", "list", "--stuck", "--json")
 	require.Less(x, code, 2, stderr)
+	return x.read(stdout)
+}
+
+// read reads a page of the list, and leaves out the events that only wait for an earlier one of their booking.
+func (x *troubles) read(text string) map[string]stuckRow {
+	x.Helper()
 	var page struct{ Rows []stuckRow }
-	require.NoError(x, json.Unmarshal([]byte(stdout), &page), stdout)
+	require.NoError(x, json.Unmarshal([]byte(text), &page), text)
 	found := map[string]stuckRow{}
 	for _, row := range page.Rows {
 		require.True(x, row.Stuck)
-		if first, there := found[row.Booking]; !there || first.Kind == "publish" && strings.HasPrefix(first.Reason, "waits") {
+		if !strings.HasPrefix(row.Reason, "waits for an earlier event") {
 			found[row.Booking] = row
 		}
 	}
 	return found
+}
+
+// preview asks what a replay would do, by command and over HTTP, and returns what the provider is said to show.
+func (x *troubles) preview(row stuckRow) (would, says string) {
+	x.Helper()
+	type preview struct {
+		Allowed  bool   `json:"allowed"`
+		Would    string `json:"would"`
+		Unread   string `json:"unread"`
+		Provider *struct {
+			Says string `json:"says"`
+		} `json:"provider"`
+	}
+	var byCommand, byHTTP preview
+	stdout, stderr, code := x.command("worker", "outbox", "replay", row.ID, "--reason", "a look", "--dry-run", "--json")
+	require.Zero(x, code, stdout+stderr)
+	require.NoError(x, json.Unmarshal([]byte(stdout), &byCommand), stdout)
+	answered := x.desk.path(x.T, "/v1/ops/effects/"+row.ID+"/preview?act=replay")
+	require.Equal(x, 200, answered.status, answered.body)
+	require.NoError(x, json.Unmarshal([]byte(answered.body), &byHTTP), answered.body)
+	for _, p := range []preview{byCommand, byHTTP} {
+		require.True(x, p.Allowed)
+		require.NotEmpty(x, p.Would)
+		require.Equal(x, row.Kind == "publish", p.Provider == nil, "%s%s", stdout, p.Unread)
+	}
+	require.Equal(x, byCommand.Would, byHTTP.Would)
+	if byHTTP.Provider == nil {
+		return byHTTP.Would, ""
+	}
+	return byHTTP.Would, byHTTP.Provider.Says
 }
 
 // replay lets an effect happen now, as the runbook says, and asserts that it was accepted.
@@ -118,27 +164,40 @@ func (x *troubles) replay(row stuckRow) {
 
 // G3, G5, G6, G7: NATS stopped, the provider answering 500 although it charged, an event that cannot be published, a worker killed in
 // the middle of a charge, and a job deleted from River's table, all at once.
-// Expected: the operator's list has the five bookings and no other, each with what is the matter. With the causes mended and each
-// effect replayed by the runbook, every booking is confirmed; the provider's ledger has one charge for each and no other; every event is in
+// Expected: the operator's list has the five bookings and no other, each with what is the matter, what comes next, and, asked
+// before anything is done, what the provider shows; the API says the same. With the causes mended and each effect replayed by the runbook, every booking is confirmed; the provider's ledger has one charge for each and no other; every event is in
 // the stream, once, in order; and each replay is in the audit.
 func TestFiveTroublesAreFoundUnderstoodAndReplayed(t *testing.T) {
 	t.Parallel()
 	x := fiveTroubles(t)
 	found := x.stuck()
 	require.Len(t, found, len(x.booking))
-	for trouble, want := range map[string]struct{ kind, status, reason string }{
-		natsStopped:   {"publish", "pending", "late: "},
-		provider500:   {"charge", "in_doubt", "in doubt; the reconciler asks the provider next at "},
-		unpublishable: {"publish", "parked", "parked, needs a person: the event is too large for the broker"},
-		workerKilled:  {"charge", "pending", "no live job carries it: its job runs in a process that is not heard of"},
-		jobDeleted:    {"charge", "pending", "no live job carries it: its job is gone"},
+	answered := x.desk.path(t, "/v1/ops/effects?stuck=true")
+	require.Equal(t, 200, answered.status, answered.body)
+	overHTTP := x.read(answered.body)
+	for trouble, want := range map[string]struct{ kind, status, reason, next, provider string }{
+		natsStopped:   {"publish", "pending", "late: ", "a worker ", ""},
+		provider500:   {"charge", "in_doubt", "in doubt; the reconciler asks the provider next at ", "the reconciler asks the provider", "25.00 EUR"},
+		unpublishable: {"publish", "parked", "parked, needs a person: the event is too large for the broker", "nothing, until a person acts", ""},
+		workerKilled:  {"charge", "pending", "no live job carries it: its job runs in a process that is not heard of", "the sweep gives it a new job", "25.00 EUR"},
+		jobDeleted:    {"charge", "pending", "no live job carries it: its job is gone", "the sweep gives it a new job", "Nothing was ever sent"},
 	} {
 		row := found[x.booking[trouble]]
 		require.Equal(t, []string{want.kind, want.status}, []string{row.Kind, row.Status}, trouble)
 		require.Contains(t, row.Reason, want.reason, trouble)
+		require.Contains(t, row.Next.What, want.next, trouble)
+		require.Equal(t, want.kind == "charge", row.AtStake != nil && row.AtStake.Amount == price, trouble)
+		require.Equal(t, row.Reason, overHTTP[x.booking[trouble]].Reason, trouble)
+		would, says := x.preview(row)
+		t.Logf("%s: %s; %s", trouble, would, says)
+		require.Contains(t, says, want.provider, trouble)
 		stdout, stderr, code := x.command("worker", "outbox", "show", x.booking[trouble], "--json")
 		require.Equal(t, 1, code, stderr)
 		require.Contains(t, stdout, row.ID)
+		timeline, stderr, code := x.command("worker", "outbox", "timeline", x.booking[trouble], "--json")
+		require.Zero(t, code, stderr)
+		require.Contains(t, timeline, row.ID, trouble)
+		require.Equal(t, trouble != jobDeleted, strings.Contains(timeline, x.key(trouble)), "%s: the timeline has the key that was sent", trouble)
 	}
 
 	require.Equal(t, x.broken, found[x.booking[unpublishable]].ID)
