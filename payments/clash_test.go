@@ -1,7 +1,6 @@
 package payments_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -29,17 +28,6 @@ func TestRecord_AKeyOfAnotherSendIsNotTakenOver(t *testing.T) {
 	require.Zero(t, b.sent("refunds.create"))
 }
 
-// backwards lists the same transactions as another process does, in another order.
-type backwards struct {
-	payments.Gateway
-
-	listed []payments.Transaction
-}
-
-func (g backwards) Transactions(context.Context, time.Time, time.Time) ([]payments.Transaction, error) {
-	return g.listed, nil
-}
-
 // Processes that store the same transactions at once, in whatever order they were listed, do not wait for each other in a circle (G8).
 func TestTransactions_StoredAtOnceInAnyOrder(t *testing.T) {
 	t.Parallel()
@@ -56,8 +44,7 @@ func TestTransactions_StoredAtOnceInAnyOrder(t *testing.T) {
 		slices.Reverse(reversed)
 		errs := make([]error, 2)
 		together(2, func(i int) {
-			g := backwards{b.gateway, [][]payments.Transaction{listed, reversed}[i]}
-			_, errs[i] = b.engineOn(g).ReadTransactions(b.ctx, time.Now(), time.Now())
+			errs[i] = payments.StoreTransactions(b.ctx, b.db.Pool, [][]payments.Transaction{listed, reversed}[i])
 		})
 		require.NoError(t, errs[0])
 		require.NoError(t, errs[1])
