@@ -83,7 +83,7 @@ func describe(out *printer, s *stack) {
 	out.line(". %s", s.opts.shown(s.opts.envFile()))
 	out.line("worker outbox list")
 	out.line("")
-	out.line("What to do about what is stuck: docs/runbook.md. Stop NATS or the simulated Stripe (their pids are in stack.json) to see it.")
+	out.line("What to do about what is stuck: docs/runbook.md. To see something stuck: kill -STOP the pid of nats or stripesim in stack.json, and book.")
 	out.line("")
 	out.line("Ctrl-C stops everything.")
 }
