@@ -24,8 +24,6 @@ import (
 
 var transactions = flag.Int("finance.transactions", 5000, "how many of the provider's transactions the histories have")
 
-func TestMain(m *testing.M) { testdb.Main(m) }
-
 // bed is a history, our side of it in a database, and the provider's behind the port.
 type bed struct {
 	testing.TB

@@ -1,0 +1,110 @@
+package finance_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/finance"
+	"holdfast/internal/testdb"
+)
+
+const activityHeader = "balance_transaction_id,created_utc,available_on_utc,currency,gross,fee,net,reporting_category,source_id,customer_facing_amount," +
+	"customer_facing_currency,payment_intent_id\n"
+
+// A file with anything wrong in it stores nothing, and the line is named.
+func TestImport_ABrokenFileStoresNothing(t *testing.T) {
+	t.Parallel()
+	db := testdb.New(t)
+	d := finance.New(db.Pool, nil, finance.Config{}, quiet())
+	good := "txn_1,2027-03-01 10:00:00,2027-03-03 00:00:00,usd,10.00,0.50,9.50,charge,ch_1,10.00,usd,pi_1\n"
+	for name, tt := range map[string]struct{ text, says string }{
+		"empty":                        {"", "line 1"},
+		"no such report":               {"a,b\n1,2\n", "line 1: this is no activity report"},
+		"the same column twice":        {"net," + activityHeader, "line 1"},
+		"too few cells":                {activityHeader + good + "txn_2,2027\n", "line 3"},
+		"an open quote":                {activityHeader + good + `"txn_2,` + "\n", "line 3"},
+		"net is not gross less fee":    {activityHeader + good + strings.Replace(good, "9.50", "9.51", 1), "line 3: net is not gross less fee"},
+		"three decimals of dollars":    {activityHeader + good + good + strings.Replace(good, "10.00,0.50", "10.001,0.50", 1), "line 4: gross"},
+		"a comma for a point":          {activityHeader + strings.Replace(good, "10.00,0.50", `"10,00",0.50`, 1), "line 2: gross"},
+		"no currency":                  {activityHeader + strings.Replace(good, "usd,10", "xxx,10", 1), "line 2: currency"},
+		"a local time":                 {activityHeader + strings.Replace(good, "2027-03-01 10:00:00", "01.03.2027", 1), "line 2: created_utc"},
+		"more than a number can hold":  {activityHeader + strings.Replace(good, "10.00,0.50", "99999999999999999999.00,0.50", 1), "line 2: gross"},
+		"a formula where a sum should": {activityHeader + strings.Replace(good, "10.00,0.50", "=1+1,0.50", 1), "line 2: gross"},
+	} {
+		_, err := d.Import(t.Context(), finance.File{Name: name, ReadSeeker: strings.NewReader(tt.text)})
+		bad := &finance.FileError{}
+		require.ErrorAs(t, err, &bad, name)
+		require.ErrorContains(t, err, tt.says, name)
+	}
+	day := finance.Window{From: time.Date(2027, 3, 2, 0, 0, 0, 0, time.UTC), To: time.Date(2027, 3, 3, 0, 0, 0, 0, time.UTC)}
+	_, err := d.Import(t.Context(), finance.File{Name: "another day", ReadSeeker: strings.NewReader(activityHeader + good), Covers: &day})
+	require.ErrorContains(t, err, "txn_1")
+	var stored int
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM provider_transactions`).Scan(&stored))
+	require.Zero(t, stored)
+
+	for range 2 {
+		_, err = d.Import(t.Context(), finance.File{Name: "good", ReadSeeker: strings.NewReader(activityHeader + good)})
+		require.NoError(t, err)
+	}
+	got, err := d.Import(t.Context(), finance.File{Name: "other", ReadSeeker: strings.NewReader(activityHeader + strings.Replace(good, "0.50,9.50", "0.60,9.40", 1))})
+	require.NoError(t, err)
+	require.Equal(t, []any{int64(1), int64(0), int64(1), "txn_1"}, []any{got.Rows, got.NewRows, got.Differs, got.FirstBad})
+	var fee int64
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT fee FROM provider_transactions`).Scan(&fee))
+	require.EqualValues(t, 50, fee, "what is stored stays")
+}
+
+// Nothing that somebody has written becomes a formula in a spreadsheet, and numbers stay numbers.
+func TestWriteCSV_NeutralisesFormulas(t *testing.T) {
+	t.Parallel()
+	amount, currency := int64(-1234), "KWD"
+	r := finance.Report{Period: finance.Period{From: "2027-03-01", To: "2027-04-01", Zone: "UTC"}, Exceptions: []finance.Item{{
+		Kind: finance.FeeDiffers, About: "=HYPERLINK(\"http://x\")", Note: "@SUM(A1)", Owner: "+1", Why: "-cmd|' /C calc'!A0", Amount: &amount, Currency: &currency, Status: "open",
+	}}}
+	var out bytes.Buffer
+	require.NoError(t, r.WriteCSV(&out))
+	rows, err := csv.NewReader(&out).ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, finance.CSVHeader(), rows[0])
+	require.Len(t, rows, 2)
+	cells := map[string]string{}
+	for i, name := range rows[0] {
+		cells[name] = rows[1][i]
+	}
+	require.Equal(t, []string{"'=HYPERLINK(\"http://x\")", "'@SUM(A1)", "+1", "'-cmd|' /C calc'!A0", "-1.234"},
+		[]string{cells["id"], cells["note"], cells["owner"], cells["why"], cells["amount"]})
+}
+
+// A day is that of the zone that is named, on the days on which its clocks change, too.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	d := finance.New(testdb.New(t).Pool, nil, finance.Config{}, quiet())
+	for _, tt := range []struct {
+		period finance.Period
+		hours  float64
+		from   string
+	}{
+		{finance.Period{From: "2027-03-28", To: "2027-03-29", Zone: "Europe/Berlin"}, 23, "2027-03-27T23:00:00Z"},
+		{finance.Period{From: "2027-10-31", To: "2027-11-01", Zone: "Europe/Berlin"}, 25, "2027-10-30T22:00:00Z"},
+		{finance.Period{From: "2027-10-03", To: "2027-10-04", Zone: "Australia/Lord_Howe"}, 23.5, "2027-10-02T13:30:00Z"},
+		{finance.Period{From: "2027-03-28", To: "2027-03-29", Zone: "Asia/Kathmandu"}, 24, "2027-03-27T18:15:00Z"},
+	} {
+		w, err := d.Window(t.Context(), tt.period)
+		require.NoError(t, err)
+		require.InDelta(t, tt.hours, w.To.Sub(w.From).Hours(), 0, tt.period)
+		require.Equal(t, tt.from, w.From.Format(time.RFC3339))
+	}
+	for _, bad := range []finance.Period{
+		{From: "2027-03-01", To: "2027-03-01", Zone: "UTC"}, {From: "2027-02-30", To: "2027-03-01", Zone: "UTC"}, {From: "2027-03-01", To: "2027-03-02", Zone: "Local"},
+		{From: "2027-03-01", To: "2027-03-02", Zone: ""}, {From: "2027-03-01", To: "2027-03-02", Zone: "Mars/Base"}, {From: "yesterday", To: "today", Zone: "UTC"},
+	} {
+		_, err := d.Window(t.Context(), bad)
+		require.Error(t, err, bad)
+	}
+}
