@@ -61,6 +61,11 @@ verify: ## go.mod, formatting and golden files are what the code says: no diff i
 mutants: ## plant known bugs one at a time, and see each killed by its test (SIMULATE=500: found by the simulation alone; MUTANTS="name …")
 	@go run ./internal/testdb/cmd/withdb -- go run ./internal/e2e/mutants $(if $(SIMULATE),--simulate $(SIMULATE)) $(MUTANTS)
 
+FINANCE ?= 100000,1000000
+.PHONY: finance-big
+finance-big: ## match histories of two sizes (FINANCE=100000,1000000): all that was planted is found, in the same memory
+	go run ./internal/testdb/cmd/withdb -- go test ./internal/finance -run TestMemory -timeout 8h -v -finance.memory=$(FINANCE)
+
 SEEDS ?= 2000
 FROM ?= 1
 .PHONY: simulate

@@ -40,6 +40,7 @@ func (m *matching) configure(p *cli.Problems) {
 type books struct {
 	Database cli.Database  `kong:"-"`
 	Account  cli.Account   `kong:"-"`
+	Broker   domain.Secret `kong:"-"` // NATS_URL; may hold credentials. Empty: the stream is not compared with what was published
 	Timeout  time.Duration `default:"30s" help:"How long one exchange with the payment provider may take." name:"stripe-timeout" setting:"STRIPE_TIMEOUT"`
 	Lag      time.Duration `default:"5m" help:"How long ago a window must have ended to be read." name:"ingest-lag" setting:"INGEST_LAG"`
 	Matching matching      `embed:""`
@@ -50,6 +51,7 @@ func (c *books) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Database.Configure(getenv, p)
 	c.Account.Configure(getenv, p)
 	c.Matching.configure(p)
+	c.Broker = domain.Secret(getenv("NATS_URL"))
 	if c.Timeout <= 0 || c.Lag <= 0 {
 		p.Add("STRIPE_TIMEOUT and INGEST_LAG must be more than 0, not %s and %s", c.Timeout, c.Lag)
 	}
@@ -65,7 +67,18 @@ func (c *books) with(ctx context.Context, io cli.IO, work func(ctx context.Conte
 		return err
 	}
 	defer pool.Close()
-	d, err := c.desk(pool, newProgress(io, logger).tell, logger)
+	var stream *outbox.JetStream
+	if c.Broker != "" {
+		conn, err := outbox.Connect(c.Broker.Reveal(), "holdfast-finance-command", logger)
+		if err != nil {
+			return &cli.ExitError{Code: cli.ExitUsage, Err: err}
+		}
+		defer conn.Close()
+		if stream, err = outbox.NewJetStream(conn, outbox.StreamConfig{}, logger); err != nil {
+			return err
+		}
+	}
+	d, err := c.desk(pool, stream, newProgress(io, logger).tell, logger)
 	if err != nil {
 		return err
 	}
@@ -85,9 +98,12 @@ func (c *books) with(ctx context.Context, io cli.IO, work func(ctx context.Conte
 	return c.Database.Explain(err)
 }
 
-func (c *books) desk(pool *pgxpool.Pool, tell func(finance.Progress), logger *slog.Logger) (*finance.Desk, error) {
+func (c *books) desk(pool *pgxpool.Pool, stream *outbox.JetStream, tell func(finance.Progress), logger *slog.Logger) (*finance.Desk, error) {
 	config := finance.Config{
 		Lag: c.Lag, LateAfter: c.Matching.LateAfter, ReadsPerSecond: c.Matching.ReadsPerSecond, Wait: c.Matching.Wait, Progress: tell,
+	}
+	if stream != nil {
+		config.Stream = stream
 	}
 	if c.Account.APIKey == "" {
 		return finance.New(pool, nil, config, logger), nil

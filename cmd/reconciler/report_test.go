@@ -23,7 +23,9 @@ func TestFinanceCommands(t *testing.T) {
 	b := setup(t)
 	today := time.Now().UTC()
 	period := []string{"--from", today.AddDate(0, 0, -3).Format(time.DateOnly), "--to", today.Format(time.DateOnly), "--zone", "Europe/Berlin"}
-	report := func(args ...string) (int, string, string) { return b.run(t, "", append(append([]string{"report"}, period...), args...)...) }
+	report := func(args ...string) (int, string, string) {
+		return b.run(t, "", append(append([]string{"report"}, period...), args...)...)
+	}
 
 	code, out, errs := report("--format", "json")
 	require.Equal(t, cli.ExitUnknown, code, "nobody is there: %s", errs)

@@ -34,6 +34,8 @@ type Config struct {
 	Wait time.Duration
 	// Retry is how long a payout that could not be read, or that may still fail, is left alone. Default 1 h.
 	Retry time.Duration
+	// Stream is compared with what was published, at every report. Default: none, and the report says so.
+	Stream Stream
 	// Progress is told how far a long run is. Default: nobody.
 	Progress func(Progress)
 }

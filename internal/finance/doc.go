@@ -6,6 +6,6 @@
 // Matching is by the ids that we have put into the provider's objects, in the database, a day at a time; it may be done twice, by
 // two at once, and be killed half-way. What it finds are [Item]s, which close by themselves when a later run explains them.
 //
-// It owns payouts, payout_transactions, reconciliation_runs, reconciliation_items, finance_periods, fee_schedules and
-// provider_read_budget. It reads the tables of others, and writes none of them.
+// It owns payouts, payout_transactions, reconciliation_runs, reconciliation_items, finance_periods, fee_schedules,
+// stream_gaps and provider_read_budget. It reads the tables of others, and writes none of them.
 package finance

@@ -101,8 +101,12 @@ func TestWindow(t *testing.T) {
 		require.Equal(t, tt.from, w.From.Format(time.RFC3339))
 	}
 	for _, bad := range []finance.Period{
-		{From: "2027-03-01", To: "2027-03-01", Zone: "UTC"}, {From: "2027-02-30", To: "2027-03-01", Zone: "UTC"}, {From: "2027-03-01", To: "2027-03-02", Zone: "Local"},
-		{From: "2027-03-01", To: "2027-03-02", Zone: ""}, {From: "2027-03-01", To: "2027-03-02", Zone: "Mars/Base"}, {From: "yesterday", To: "today", Zone: "UTC"},
+		{From: "2027-03-01", To: "2027-03-01", Zone: "UTC"},
+		{From: "2027-02-30", To: "2027-03-01", Zone: "UTC"},
+		{From: "2027-03-01", To: "2027-03-02", Zone: "Local"},
+		{From: "2027-03-01", To: "2027-03-02", Zone: ""},
+		{From: "2027-03-01", To: "2027-03-02", Zone: "Mars/Base"},
+		{From: "yesterday", To: "today", Zone: "UTC"},
 	} {
 		_, err := d.Window(t.Context(), bad)
 		require.Error(t, err, bad)

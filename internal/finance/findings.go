@@ -151,7 +151,10 @@ const ourEvents = `
 	SELECT 'event_unpublished', o.id::text, o.booking_id, NULL::bigint, NULL::text, o.created_at, 'the event ' || o.event_type || ' is ' || o.status
 	  FROM outbox o
 	 WHERE o.kind = 'publish' AND o.status IN ('pending', 'in_doubt', 'parked') AND o.created_at >= $1 AND o.created_at < $2
-	   AND o.created_at <= $3::timestamptz - $4::interval`
+	   AND o.created_at <= $3::timestamptz - $4::interval
+	 UNION ALL
+	SELECT 'event_unpublished', g.event_id::text, g.booking_id, NULL::bigint, NULL::text, g.occurred_at, 'the event ' || g.why
+	  FROM stream_gaps g WHERE g.occurred_at >= $1 AND g.occurred_at < $2`
 
 // findings are all of them.
 func findings() string {

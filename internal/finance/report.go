@@ -143,12 +143,24 @@ func (d *Desk) Report(ctx context.Context, p Period) (Report, error) {
 		r.Complete = false
 		r.Incomplete = append(r.Incomplete, fmt.Sprintf("%d parts of the period were not listed", max(gaps, 1)))
 	}
+	unswept := "whether the stream still has the events that it has acknowledged: NATS_URL is not set"
+	if d.config.Stream != nil {
+		unswept = ""
+		if err := d.SweepStream(ctx, d.config.Stream, w); err != nil {
+			d.logger.WarnContext(ctx, "the stream could not be compared with what was published", "error", err)
+			unswept = "whether the stream still has the events that it has acknowledged: it could not be read"
+		}
+	}
 	if r.Complete {
 		if err := d.Match(ctx, listed); err != nil {
 			return r, err
 		}
 	}
-	return r, d.fill(ctx, &r, w)
+	err = d.fill(ctx, &r, w)
+	if unswept != "" {
+		r.Unchecked = append(r.Unchecked, unswept)
+	}
+	return r, err
 }
 
 // listed is the part of a window that has ended long enough ago to be read.
