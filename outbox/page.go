@@ -107,12 +107,17 @@ func unfinished(f Filter, status domain.EffectStatus, after cursor) string {
 
 const byAge = ` ORDER BY o.created_at, o.id`
 
-// lateBefore is an SQL expression: what was committed before it is older than the kind's service level.
+// SQL expressions: what was committed before is older than its kind's service level.
+const (
+	lateEvents = `statement_timestamp() - interval '1 minute'`
+	lateOthers = `statement_timestamp() - interval '5 minutes'`
+)
+
 func lateBefore(kind domain.EffectKind) string {
 	if kind == domain.EffectPublish {
-		return `statement_timestamp() - interval '1 minute'`
+		return lateEvents
 	}
-	return `statement_timestamp() - interval '5 minutes'`
+	return lateOthers
 }
 
 func olderThan(f Filter) string {

@@ -1,12 +1,15 @@
 package operator_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"holdfast/domain"
+	"holdfast/internal/bookings"
 	"holdfast/internal/operator"
 	"holdfast/outbox"
 )
@@ -66,6 +69,43 @@ func TestRepublish(t *testing.T) {
 	require.Equal(t, outbox.RefusedUnavailable, refused.Code)
 	require.Contains(t, refused.Reason, "NATS_URL")
 	require.Equal(t, 2, b.count(`SELECT count(*) FROM operator_actions`))
+}
+
+// counting counts what is published.
+type counting struct {
+	outbox.Publisher
+	n atomic.Int32
+}
+
+func (c *counting) Publish(ctx context.Context, m outbox.Message) (outbox.Ack, error) {
+	c.n.Add(1)
+	return c.Publisher.Publish(ctx, m)
+}
+
+// TestRepublish_OncePerKey (G1): the answer under a key is replayed without anything being published again.
+func TestRepublish_OncePerKey(t *testing.T) {
+	t.Parallel()
+	b := newMoneyBed(t).withBroker()
+	id := b.book("pm_card_visa")
+	b.work(id, domain.EffectPublish)
+	held := b.effect(id, domain.EffectPublish)
+	counted := &counting{Publisher: b.publisher}
+	b.publisher = counted
+	var first []byte
+	for range 3 {
+		answer, err := b.operators().DoOnce(b.ctx, bookings.Keyed{Client: b.client, Route: "/v1/ops/effects/x/republish", Key: "key", Meaning: "m"},
+			operator.Order{Act: operator.Republish, On: operator.Target{Effect: held.ID}, By: "ada", Reason: "a consumer has lost it"},
+			func(done operator.Result, _ *outbox.RefusedError) (int, []byte, error) {
+				return 200, []byte(done.ActionID.String()), nil
+			})
+		require.NoError(t, err)
+		if first == nil {
+			first = answer.Body
+		}
+		require.Equal(t, first, answer.Body)
+	}
+	require.EqualValues(t, 1, counted.n.Load())
+	require.Equal(t, 1, b.count(`SELECT count(*) FROM operator_actions`))
 }
 
 // TestDiscard_AnEvent (G6, G7): eight at once discard a poison event; one does it, the marker is told once, and the later event goes on.

@@ -13,6 +13,7 @@ import (
 
 	"holdfast/domain"
 	"holdfast/internal/operator"
+	"holdfast/internal/testdb"
 	"holdfast/outbox"
 )
 
@@ -205,4 +206,37 @@ func TestTwoPersons_Refund(t *testing.T) {
 	_, err = desk.Do(b.ctx, order)
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, outbox.Actor("bob"), refused.By)
+}
+
+// TestTwoPersons_TheCommitIsCut (G7): the answer to the approval's COMMIT is lost. It is told as what it is, and done once.
+func TestTwoPersons_TheCommitIsCut(t *testing.T) {
+	t.Parallel()
+	for name, cut := range map[string]testdb.Cut{"after it": testdb.LoseReply, "before it": testdb.LoseIt} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			_, charge := b.book()
+			b.put(charge, domain.EffectParked)
+			asked, err := b.strict().Do(t.Context(), replayOf(charge, "ada"))
+			require.NoError(t, err)
+			proxy := testdb.NewCutter(t, b.db)
+			desk := b.deskOn(b.open(proxy.URL), operator.Config{SecondPerson: map[string]int64{"EUR": 1000}})
+			var cuts atomic.Int32
+			proxy.Judge(func(m testdb.Message) testdb.Cut {
+				if m.IsCommit() && cuts.CompareAndSwap(0, 1) {
+					return cut
+				}
+				return testdb.Pass
+			})
+			_, err = desk.Approve(t.Context(), asked.Request.ID, "bob", "fine")
+			if cut == testdb.LoseIt {
+				require.ErrorIs(t, err, domain.ErrBusy)
+				require.Equal(t, 1, b.audits())
+				_, err = desk.Approve(t.Context(), asked.Request.ID, "bob", "fine")
+			}
+			require.NoError(t, err)
+			require.Equal(t, 2, b.audits())
+			require.Equal(t, domain.EffectPending, b.load(charge).Status)
+		})
+	}
 }
