@@ -22,7 +22,7 @@ type tokenCommands struct {
 type tokenCreateCommand struct {
 	cli.Database `kong:"-"`
 
-	Client    string        `required:"" placeholder:"NAME" help:"The client that the token acts for; made if it does not exist. Clients do not see each other's bookings."`
+	Client    string        `required:"" placeholder:"NAME" help:"The client that the token acts for; made if it does not exist. Clients do not see each other's bookings. Give every operator a client of their own, such as their e-mail address: the audit names the client, and nobody approves what their own client has asked for."`
 	Scope     []string      `required:"" placeholder:"SCOPE" help:"What the token allows: bookings:read, bookings:write, finance; operator, or parts of it: operator:read, and operator:replay, :republish, :resolve, :refund, :discard, :pause, each of which may read, too."`
 	ExpiresIn time.Duration `default:"2160h" help:"How long it is valid, at most ten years (default ${default}, 90 days)."`
 	Label     string        `placeholder:"TEXT" help:"A note of your own, such as where the token is used."`

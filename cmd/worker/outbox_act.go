@@ -43,9 +43,10 @@ func (c *act) Configure(getenv func(string) string, p *cli.Problems) {
 	case c.ID != "":
 		c.id = checkID(c.ID, p)
 	}
-	if !c.DryRun {
-		c.Operator.demand(p)
+	if c.DryRun && c.Operator.Reason == "" {
+		c.Operator.Reason = "only looked at" // it is kept nowhere
 	}
+	c.Operator.demand(p)
 }
 
 // do does an act, to one effect or many.
@@ -135,7 +136,7 @@ func state(s outbox.Snapshot) string {
 	if s.Status == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s, %d tries", s.Status, s.Attempts)
+	return fmt.Sprintf("%s (tries: %d)", s.Status, s.Attempts)
 }
 
 // printRequested says that nothing has happened yet, and what has to.
@@ -174,11 +175,11 @@ func (c *act) preview(ctx context.Context, io cli.IO, what operator.Act) error {
 }
 
 func printPreview(io cli.IO, v operator.Preview) error {
-	facts := []fact{{"would", string(v.Act), cli.Bold}}
+	facts := []fact{{"act", string(v.Act), cli.Bold}}
 	if e := v.Effect; e != nil {
 		facts = append(facts,
 			fact{"effect", fmt.Sprintf("%s %s of booking %s", kindOf(*e), e.ID, e.BookingID), cli.Plain},
-			fact{"status", fmt.Sprintf("%s, %s old, %d tries", e.Status, age(*e), e.Attempts), cli.Plain},
+			fact{"status", fmt.Sprintf("%s, %s old, tries: %d", e.Status, age(*e), e.Attempts), cli.Plain},
 			fact{"why", e.Reason, cli.Plain},
 			fact{"next", next(e.Next), cli.Plain})
 	}
@@ -190,7 +191,7 @@ func printPreview(io cli.IO, v operator.Preview) error {
 		facts = append(facts, providerFacts(*side)...)
 	}
 	if v.Allowed {
-		facts = append(facts, fact{"then", v.Would, cli.Good})
+		facts = append(facts, fact{"would", v.Would, cli.Good})
 	}
 	facts = append(facts, fact{"refused", v.Refusal, cli.Bad})
 	if v.SecondPerson {

@@ -133,11 +133,12 @@ func printItems(io cli.IO, items []operator.RunItem) error {
 		case "refused":
 			look = cli.Warn
 		}
-		rows = append(rows, cli.Row{Cells: []cli.Cell{
-			{Text: strconv.Itoa(i.Position)}, {Text: i.EffectID.String()}, {Text: i.Status, Look: look}, {Text: i.Said},
-		}})
+		rows = append(rows, cli.Row{
+			Cells: []cli.Cell{{Text: strconv.Itoa(i.Position)}, {Text: i.EffectID.String()}, {Text: i.Status, Look: look}},
+			Below: []cli.Cell{{Text: i.Said, Look: cli.Dim}},
+		})
 	}
-	return io.Table([]string{"NO", "EFFECT", "RESULT", ""}, rows)
+	return io.Table([]string{"NO", "EFFECT", "RESULT"}, rows)
 }
 
 const batch = 25 // effects between two signs of progress

@@ -117,7 +117,7 @@ func once(ctx context.Context, d cli.Database, work func(ctx context.Context, po
 	case err == nil, errors.As(err, &refused), errors.As(err, &exit):
 		return err
 	case errors.Is(err, domain.ErrNotFound):
-		return &cli.ExitError{Code: cli.ExitUsage, Err: errors.New("there is nothing of this id; effects: worker outbox list, or all those of a booking: worker outbox list --booking ID; see also worker outbox runs and requests")}
+		return &cli.ExitError{Code: cli.ExitUsage, Err: errors.New("there is nothing of this id; see worker outbox: list, list --booking ID, runs, requests")}
 	case errors.Is(err, outbox.ErrCursor):
 		return &cli.ExitError{Code: cli.ExitUsage, Err: fmt.Errorf("--after: %w", err)}
 	case errors.Is(err, payments.ErrUnread):

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"holdfast/domain"
 	"holdfast/internal/cli"
@@ -59,7 +60,8 @@ func (c *pauseSwitch) set(ctx context.Context, io cli.IO, paused bool) error {
 			Changed bool `json:"changed"`
 		}{v, v.Change != outbox.Unchanged})
 	}
-	_, err = fmt.Fprintf(io.Out, "%s %s\n%s\n", c.Kind, said(v.Change, paused), v.Said)
+	lines := append([]string{c.Kind + " " + said(v.Change, paused)}, cli.Wrap(cli.Printable(v.Said), cli.LineWidth)...)
+	_, err = fmt.Fprintln(io.Out, strings.Join(lines, "\n"))
 	return err
 }
 

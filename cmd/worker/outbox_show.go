@@ -112,17 +112,19 @@ func printShown(io cli.IO, shown operator.Shown) error {
 
 // printChoices lists the acts, and why each is not allowed.
 func printChoices(io cli.IO, acts []operator.Choice) error {
-	_, err := fmt.Fprintln(io.Out, "\nActs (before you act: --dry-run)")
+	if _, err := fmt.Fprintln(io.Out, "\nActs (before you act: --dry-run)"); err != nil {
+		return err
+	}
 	for _, a := range acts {
-		says, look := "allowed", cli.Good
+		f := fact{string(a.Act), "allowed", cli.Good}
 		if !a.Allowed {
-			says, look = "refused: "+a.Why, cli.Dim
+			f.value, f.look = "refused: "+a.Why, cli.Dim
 		}
-		if err == nil {
-			_, err = fmt.Fprintf(io.Out, "%-11s %s\n", a.Act, io.Paint(look, cli.Printable(says)))
+		if err := printFacts(io, f); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // printActions lists what was done by hand.

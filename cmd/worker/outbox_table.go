@@ -73,14 +73,17 @@ type fact struct {
 	look        cli.Look
 }
 
+const nameWidth = 12 // characters, of a fact's name
+
 // printFacts lists what is known of one thing, without what is empty.
 func printFacts(io cli.IO, facts ...fact) error {
 	for _, f := range facts {
-		if f.value == "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(io.Out, "%-11s %s\n", f.name, io.Paint(f.look, cli.Printable(f.value))); err != nil {
-			return err
+		name := f.name
+		for _, line := range cli.Wrap(cli.Printable(f.value), cli.LineWidth-nameWidth) {
+			if _, err := fmt.Fprintf(io.Out, "%-*s%s\n", nameWidth, name, io.Paint(f.look, line)); err != nil {
+				return err
+			}
+			name = ""
 		}
 	}
 	return nil

@@ -132,6 +132,18 @@ func TestOutboxWrongUse(t *testing.T) {
 		{"list", "--after", "x"},
 		{"list", "--stuck", "--status", "done"},
 		{"pause", "cancel"},
+		{"replay", "--reason", "y", "--yes"},
+		{"replay", "--stuck", "--reason", "y", "--yes"},
+		{"replay", "--stuck", "--cap", "10001", "--reason", "y", "--yes"},
+		{"replay", "--cap", "1", "--reason", "y", "--yes"},
+		{"replay", b.charge.String(), "--stuck", "--cap", "1", "--reason", "y", "--yes"},
+		{"discard", "--older-than", "soon", "--cap", "1", "--reason", "y", "--yes"},
+		{"republish", b.held.String(), "--reason", "y", "--yes"}, // no NATS_URL
+		{"timeline", domain.NewID[domain.EffectID]().String()},
+		{"runs", "show", "x"},
+		{"runs", "resume", domain.NewID[domain.EffectID]().String()},
+		{"approve", "x", "--reason", "y"},
+		{"withdraw", domain.NewID[domain.EffectID]().String(), "--reason", "y"},
 		{"pause"},
 	} {
 		code, _, errs := b.run(t, nil, args...)

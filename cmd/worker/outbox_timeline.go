@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"holdfast/domain"
@@ -69,9 +70,11 @@ func printTimeline(io cli.IO, line operator.Timeline) error {
 		fact{"status", string(b.Status) + ending, cli.Plain},
 		fact{"payment", fmt.Sprintf("%s, %s", b.PaymentStatus, payments.ForPeople(b.Total)), cli.Plain},
 		fact{"hold until", cli.When(time.Time(b.HoldExpiresAt)), cli.Plain},
-		fact{" ", " ", cli.Plain},
 	)
 	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(io.Out); err != nil {
 		return err
 	}
 	if line.More {
@@ -95,9 +98,10 @@ func printTimeline(io cli.IO, line operator.Timeline) error {
 	return io.Table([]string{"WHEN (UTC)", "WHAT", "", "ID"}, rows)
 }
 
-func inline(facts []operator.Fact) (text string) {
+func inline(facts []operator.Fact) string {
+	said := make([]string, 0, len(facts))
 	for _, f := range facts {
-		text += f.Name + "=" + f.Value + " "
+		said = append(said, f.Name+": "+f.Value)
 	}
-	return text
+	return strings.Join(said, "; ")
 }

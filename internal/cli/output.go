@@ -78,7 +78,7 @@ func (io IO) Table(header []string, rows []Row) error {
 		}
 		out.WriteByte('\n')
 		for _, c := range row.Below {
-			for _, line := range wrap(Printable(c.Text), lineWidth-belowIndent) {
+			for _, line := range Wrap(Printable(c.Text), LineWidth-belowIndent) {
 				out.WriteString(strings.Repeat(" ", belowIndent) + io.Paint(c.Look, line) + "\n")
 			}
 		}
@@ -87,13 +87,13 @@ func (io IO) Table(header []string, rows []Row) error {
 	return err
 }
 
-const (
-	lineWidth   = 120 // characters
-	belowIndent = 4
-)
+// LineWidth is how wide a table for people may be, in characters.
+const LineWidth = 120
 
-// wrap breaks a text at spaces into lines of at most width characters; a longer word has a line of its own.
-func wrap(text string, width int) (lines []string) {
+const belowIndent = 4
+
+// Wrap breaks a text at spaces into lines of at most width characters; a longer word has a line of its own.
+func Wrap(text string, width int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
 		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
