@@ -66,7 +66,11 @@ func (d *Desk) Import(ctx context.Context, file File) (Imported, error) {
 	}
 	payouts := map[string]time.Time{}
 	err = d.scan(ctx, file, file, func(kind string, rows []fileRow) error {
-		found.Rows += int64(len(rows))
+		if found.Rows += int64(len(rows)); found.Rows%(20*batch) == 0 {
+			if err := d.analyze(ctx); err != nil {
+				return err
+			}
+		}
 		return d.storeRows(ctx, kind, rows, payouts, &found)
 	}, 0.5)
 	why := ""

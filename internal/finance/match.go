@@ -64,11 +64,12 @@ func (d *Desk) Match(ctx context.Context, w Window) error {
 	return d.end(ctx, run, p.Rows, 0, "")
 }
 
-// analyze lets the planner know of what was stored in bulk; otherwise it would know once the database's own housekeeping has come by.
+// analyze lets the planner know of what was stored in bulk; otherwise it would know once the database's own housekeeping has come by, and
+// plans that were made for small tables would be kept until then.
 func (d *Desk) analyze(ctx context.Context) error {
 	var many bool
 	err := d.pool.QueryRow(ctx, `
-		SELECT coalesce(max(n_mod_since_analyze) > 1000, false) FROM pg_stat_user_tables
+		SELECT coalesce(bool_or(n_mod_since_analyze > 1000 AND n_mod_since_analyze > n_live_tup / 10), false) FROM pg_stat_user_tables
 		 WHERE relname IN ('provider_transactions', 'ledger_entries', 'payout_transactions')`).Scan(&many)
 	if err == nil && many {
 		_, err = d.pool.Exec(ctx, `ANALYZE provider_transactions, ledger_entries, payout_transactions`)

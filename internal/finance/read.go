@@ -38,6 +38,9 @@ func (d *Desk) Read(ctx context.Context, w Window) error {
 			if err := d.readWindow(ctx, Window{from, to}, tell); err != nil {
 				return err
 			}
+			if err := d.analyze(ctx); err != nil {
+				return err
+			}
 			done += to.Sub(from)
 			p.Done = float64(done) / float64(whole)
 		}
