@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"holdfast/docs"
 	"holdfast/domain"
 	"holdfast/internal/cli"
 	"holdfast/internal/clients"
@@ -68,6 +69,6 @@ func (s *consoling) build(pool *pgxpool.Pool, desk console.Desk, logger *slog.Lo
 		Desk: desk, Clients: clients.New(pool),
 		Sessions:  clients.NewSessions(pool, clients.SessionLimits{Life: s.ConsoleSession, Idle: s.ConsoleIdle}),
 		Transient: func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
-		OIDC:      vouching, SignInsPerMinute: s.ConsoleSignIns, Refresh: s.ConsoleRefresh,
+		Runbook:   docs.Runbook, OIDC: vouching, SignInsPerMinute: s.ConsoleSignIns, Refresh: s.ConsoleRefresh,
 	}, logger)
 }

@@ -54,7 +54,7 @@ func byKeyboard(b *bed) {
 	p.keys("parked")
 	p.follow(".filter button")
 	p.until(`location.search.includes("status=parked") && location.search.includes("kind=charge")`)
-	p.until(`document.readyState === "complete" && document.querySelectorAll("tbody tr").length === 1`)
+	p.until(`document.querySelectorAll("tbody tr").length === 1`)
 	p.follow(fmt.Sprintf(`[id="e-%s"] a`, charge))
 	p.until(`document.title.startsWith("Charge")`)
 	p.follow("#act-replay a")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/docs"
 	"holdfast/domain"
 	"holdfast/internal/bookings"
 	"holdfast/internal/clients"
@@ -68,7 +69,7 @@ func setup(t *testing.T, change ...func(*console.Config)) *bed {
 		Desk:    operator.New(b.db.Pool, b.bookings, b.money, nil, operator.Config{SecondPerson: map[string]int64{"EUR": 10_000}}, quiet),
 		Clients: b.clients, Sessions: clients.NewSessions(b.db.Pool, clients.SessionLimits{}),
 		Transient: func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
-		Refresh:   time.Second, SignInsPerMinute: 1000,
+		Refresh:   time.Second, Runbook: docs.Runbook, SignInsPerMinute: 1000,
 	}
 	for _, f := range change {
 		f(&config)
@@ -127,6 +128,27 @@ func (b *bed) book() (domain.BookingID, domain.EffectID) {
 	id, err := domain.ParseID[domain.BookingID](path.Base(answer.Location))
 	require.NoError(b, err)
 	return id, b.effect(id, domain.EffectCharge)
+}
+
+// paid is a booking whose charge has happened.
+func (b *bed) paid() domain.BookingID {
+	b.Helper()
+	id, charge := b.book()
+	b.work(charge)
+	return id
+}
+
+// work carries a charge out.
+func (b *bed) work(charge domain.EffectID) {
+	b.Helper()
+	for range 20 {
+		verdict, err := b.money.Charge(b.Context(), outbox.Job{Effect: charge, Kind: domain.EffectCharge})
+		require.NoError(b, err)
+		if verdict.After == 0 {
+			return
+		}
+	}
+	require.Fail(b, "the charge never came to an end")
 }
 
 func (b *bed) effect(id domain.BookingID, kind domain.EffectKind) domain.EffectID {

@@ -79,7 +79,7 @@ func (b *bed) tab() *tab {
 	b.Helper()
 	require.NoError(b, chromium.err)
 	ctx, cancel := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext())
-	ctx, stop := context.WithTimeout(ctx, 90*time.Second)
+	ctx, stop := context.WithTimeout(ctx, 4*time.Minute)
 	b.Cleanup(func() { stop(); cancel() })
 	t := &tab{bed: b, ctx: ctx}
 	t.do(chromedp.EmulateViewport(1280, 900))
@@ -105,12 +105,12 @@ func eval[T any](t *tab, script string) T {
 	return v
 }
 
-// until waits for a condition in the page.
+// until waits for a condition in a page that has loaded whole.
 func (t *tab) until(script string) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
-		ok, err := chromedp.Run(t.ctx, chromedp.Evaluate[bool]("!!("+script+")"))
+		ok, err := chromedp.Run(t.ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && !!(`+script+")"))
 		if err == nil && ok {
 			return
 		}

@@ -33,6 +33,7 @@ type Desk interface {
 	Preview(ctx context.Context, act operator.Act, on operator.Target, amount int64) (operator.Preview, error)
 	Do(ctx context.Context, o operator.Order) (operator.Result, error)
 	Requests(ctx context.Context, all bool) ([]operator.Request, error)
+	Request(ctx context.Context, id uuid.UUID) (operator.Request, error)
 	Approve(ctx context.Context, id uuid.UUID, by outbox.Actor, reason string) (operator.Result, error)
 	Withdraw(ctx context.Context, id uuid.UUID, by outbox.Actor, reason string) (operator.Request, error)
 	SetPause(ctx context.Context, kind domain.EffectKind, paused bool, by outbox.Actor, reason string) (operator.PauseResult, error)
@@ -41,6 +42,7 @@ type Desk interface {
 	StartRun(ctx context.Context, o operator.RunOrder) (operator.Run, error)
 	ContinueRun(ctx context.Context, id uuid.UUID, n int) (operator.Run, error)
 	Runs(ctx context.Context, unfinished bool) ([]operator.Run, error)
+	Run(ctx context.Context, id uuid.UUID) (operator.Run, error)
 	RunItems(ctx context.Context, id uuid.UUID, from, limit int) ([]operator.RunItem, error)
 }
 

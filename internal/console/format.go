@@ -28,7 +28,11 @@ func formatting() template.FuncMap {
 			return &t
 		},
 		"labelled": label,
-		"words":    func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
+		"dry": func(l labelled) labelled {
+			l.Dry = true
+			return l
+		},
+		"words": func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 	}
 }
 
@@ -38,6 +42,7 @@ type labelled struct {
 	Rows    []operator.Row
 	Actions []outbox.Action
 	Items   []operator.RunItem
+	Dry     bool // nothing was done to the items yet
 }
 
 func label(name string, of any) labelled {

@@ -2,7 +2,6 @@ package console
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -64,15 +63,7 @@ func (c *Console) oneRequest(v *visit) (operator.Request, error) {
 	if err != nil {
 		return operator.Request{}, domain.ErrNotFound
 	}
-	all, err := c.config.Desk.Requests(v.r.Context(), true)
-	if err != nil {
-		return operator.Request{}, err
-	}
-	at := slices.IndexFunc(all, func(r operator.Request) bool { return r.ID == id })
-	if at < 0 {
-		return operator.Request{}, domain.ErrNotFound
-	}
-	return all[at], nil
+	return c.config.Desk.Request(v.r.Context(), id)
 }
 
 // decided reads which request a decision is about, and why; who decides needs the scope of the act.

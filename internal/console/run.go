@@ -170,15 +170,7 @@ func (c *Console) oneRun(v *visit) (operator.Run, error) {
 	if err != nil {
 		return operator.Run{}, domain.ErrNotFound
 	}
-	all, err := c.config.Desk.Runs(v.r.Context(), false)
-	if err != nil {
-		return operator.Run{}, err
-	}
-	at := slices.IndexFunc(all, func(r operator.Run) bool { return r.ID == id })
-	if at < 0 {
-		return operator.Run{}, domain.ErrNotFound
-	}
-	return all[at], nil
+	return c.config.Desk.Run(v.r.Context(), id)
 }
 
 // continueRun does the act to the next effects. The page asks for it again and again, and anybody who opens the page later goes on

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"regexp"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
@@ -20,12 +21,16 @@ func renderRunbook(text []byte) (runbook, error) {
 		return "", nil
 	}
 	var out bytes.Buffer
-	markdown := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+	tables := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)) // a style would not be let through
+	markdown := goldmark.New(goldmark.WithExtensions(tables, extension.Linkify), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 	if err := markdown.Convert(text, &out); err != nil {
 		return "", fmt.Errorf("render the runbook: %w", err)
 	}
-	return runbook(out.String()), nil
+	return runbook(otherTexts.ReplaceAllString(out.String(), "<code>docs/$1</code>")), nil
 }
+
+// otherTexts are links to texts that the console does not show.
+var otherTexts = regexp.MustCompile(`<a href="([a-z_-]+\.md)(?:#[^"]*)?">[^<]*</a>`)
 
 func (c *Console) showRunbook(v *visit) error {
 	v.render(http.StatusOK, "runbook", "Runbook", template.HTML(c.runbook)) //nolint:gosec // made from our own text, see above
