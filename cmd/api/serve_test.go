@@ -46,12 +46,16 @@ type process struct {
 	http     *http.Client
 }
 
-func startServe(t *testing.T, databaseURL string) *process {
+func startServe(t *testing.T, databaseURL string, settings ...string) *process {
 	t.Helper()
 	p := &process{done: make(chan int, 1), own: "http://" + freeAddress(t), http: &http.Client{}}
 	t.Cleanup(p.http.CloseIdleConnections)
 	env := map[string]string{
 		"DATABASE_URL": databaseURL, "HTTP_ADDR": "127.0.0.1:0", "METRICS_ADDR": strings.TrimPrefix(p.own, "http://"), "LOG_LEVEL": "debug",
+	}
+	for _, setting := range settings {
+		name, value, _ := strings.Cut(setting, "=")
+		env[name] = value
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	p.stop = cancel
@@ -229,5 +233,51 @@ func TestAddressInUse(t *testing.T) {
 		r := run(t, "postgres://u@127.0.0.1:1/x", []string{"serve"}, "HTTP_ADDR=127.0.0.1:0", name+"="+l.Addr().String())
 		require.Equal(t, cli.ExitUsage, r.code)
 		require.Contains(t, r.err, name)
+	}
+}
+
+// A broker that is away keeps nobody from starting or looking, and republishing is refused, not done by halves. The desk's settings are
+// told of all at once.
+func TestServeTheDesk(t *testing.T) {
+	t.Parallel()
+	db := testdb.New(t)
+	p := startServe(t, db.URL, "NATS_URL=nats://127.0.0.1:1", "TWO_PERSON_ABOVE=eur=50000")
+	made := run(t, db.URL, []string{"token", "create", "--client", "ada", "--scope", "operator", "--json"})
+	require.Zero(t, made.code, made.err)
+	var token struct {
+		Token string `json:"token"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(made.out), &token))
+	bearer := "Authorization: Bearer " + token.Token
+	status, body := p.get(t, p.url+"/v1/ops/overview", bearer)
+	require.Equal(t, http.StatusOK, status, body)
+	var event string
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `
+		WITH r AS (
+			INSERT INTO resources (id, name, time_zone, places, unit_minutes, price, currency, hold)
+			VALUES (gen_random_uuid(), 'Court 1', 'UTC', 1, 60, 2500, 'EUR', '10 minutes') RETURNING id
+		)
+		SELECT r.id::text FROM r`).Scan(&event))
+	_, err := db.Pool.Exec(t.Context(), `
+		SELECT accept_booking(gen_random_uuid(), '/v1/bookings', 'key', '\x00', 1::smallint, '24 hours', gen_random_uuid(), gen_random_uuid(), gen_random_uuid(),
+			gen_random_uuid(), $1::uuid, '2030-05-01T10:00Z', '2030-05-01T11:00Z', 1, NULL, NULL, 'Ada', 'ada@example.com', 'pm_card_visa', '{}')`, event)
+	require.NoError(t, err)
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `
+		UPDATE outbox SET status = 'done', finished_at = now(), stream = 'BOOKINGS', stream_sequence = 1, duplicate = false
+		 WHERE kind = 'publish' RETURNING id::text`).Scan(&event))
+	status, body = p.send(t, http.MethodPost, p.url+"/v1/ops/effects/"+event+"/republish", `{"reason":"the broker lost it"}`, bearer,
+		"Content-Type: application/json", "Idempotency-Key: k")
+	require.Equal(t, http.StatusServiceUnavailable, status, body)
+	require.Contains(t, body, "broker_unreachable")
+	var acts int
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM operator_actions`).Scan(&acts))
+	require.Zero(t, acts)
+	require.Zero(t, p.end(t))
+
+	var errs bytes.Buffer
+	wrong := map[string]string{"TWO_PERSON_ABOVE": "much", "REQUEST_LIFE": "soon", "SEND_BACKOFF": "-1s"}
+	require.Equal(t, cli.ExitUsage, program().Run(t.Context(), []string{"serve"}, func(name string) string { return wrong[name] }, cli.IO{Out: io.Discard, Err: &errs}))
+	for _, name := range []string{"DATABASE_URL", "TWO_PERSON_ABOVE", "REQUEST_LIFE", "SEND_BACKOFF"} {
+		require.Contains(t, errs.String(), name)
 	}
 }

@@ -86,6 +86,20 @@ func setup(t *testing.T, change ...func(*httpapi.Config)) *bed {
 	return b
 }
 
+// setupOn starts another API on the database of b; change replaces parts of its configuration.
+func setupOn(t *testing.T, b *bed, change func(*httpapi.Config)) *bed {
+	t.Helper()
+	c := config(b.db)
+	change(&c)
+	api, err := httpapi.New(c, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	other := *b
+	other.api, other.url, other.http = api, server.URL, watched(t, server.Client())
+	return &other
+}
+
 func (b *bed) newToken(t *testing.T, client string, scopes ...clients.Scope) domain.Secret {
 	t.Helper()
 	made, err := b.clients.Create(t.Context(), client, scopes, "", time.Hour)

@@ -67,7 +67,7 @@ func (s *Server) previewRun(ctx context.Context, x *exchange, in *previewRunInpu
 	if err != nil {
 		return nil, err
 	}
-	order.By = x.actor()
+	order.ID, order.By = uuid.Must(uuid.NewV7()), x.actor() // of no run
 	v, err := s.config.Operators.DryRun(ctx, order)
 	return &shown[operator.DryRun]{v}, err
 }
