@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,12 @@ type pause struct {
 	Reason string `help:"Why."`
 }
 
-func (*pause) Run(context.Context, cli.IO) error { return nil }
+func (p *pause) Run(context.Context, cli.IO) error {
+	if p.Reason != "" {
+		return errors.New("refused: ada paused it: " + p.Reason)
+	}
+	return nil
+}
 
 func program() cli.Program {
 	return cli.Program{Name: "test", Description: "Tests.", Root: &root{Completion: cli.Completion{Name: "test"}}}
@@ -34,6 +40,14 @@ func run(t *testing.T, args ...string) (code int, out, errs string) {
 	var stdout, stderr bytes.Buffer
 	code = program().Run(t.Context(), args, func(string) string { return "" }, cli.IO{Out: &stdout, Err: &stderr})
 	return code, stdout.String(), stderr.String()
+}
+
+// What somebody has written as a reason does not steer the terminal of whoever is refused because of it.
+func TestErrorsAreOnlyText(t *testing.T) {
+	t.Parallel()
+	code, _, errs := run(t, "pause", "charge", "--reason", "\x1b]0;owned\a\x1b[2J\u202ewhy\nnot")
+	require.Equal(t, cli.ExitProblem, code)
+	require.Equal(t, "test: refused: ada paused it: \ufffd]0;owned\ufffd\ufffd[2J\ufffdwhy\nnot\n", errs)
 }
 
 // A shell that has taken what completion prints runs the program with COMP_LINE, and is told commands, flags and words.

@@ -132,3 +132,12 @@ func Printable(s string) string {
 		return '\uFFFD'
 	}, s)
 }
+
+// printableLines does the same, line by line.
+func printableLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = Printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}

@@ -97,7 +97,7 @@ func (p Program) report(io IO, err error) int {
 	}
 	var exit *ExitError
 	if !errors.As(err, &exit) || exit.Err != nil {
-		_, _ = fmt.Fprintln(io.Err, p.Name+": "+err.Error())
+		_, _ = fmt.Fprintln(io.Err, p.Name+": "+printableLines(err.Error()))
 	}
 	return exitCode(err)
 }
