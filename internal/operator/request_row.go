@@ -113,14 +113,17 @@ func (r requestRow) decided() error {
 	return refused
 }
 
-// order is the act that was asked for, as the approving person does it.
+// order is the act that was asked for, as the approving person does it: of a refund the sum that they have seen, even if all that was left
+// was asked for, and more is left by now.
 func (r requestRow) order(by outbox.Actor, reason string) Order {
 	o := Order{
 		Act: r.Act, On: Target{Booking: r.BookingID}, By: by, Reason: fmt.Sprintf("%s (asked for by %s: %s)", reason, r.Actor, r.Reason),
-		Seen: r.Seen, Amount: r.Asked, Category: r.Category,
+		Seen: r.Seen, Category: r.Category,
 	}
 	if r.EffectID != nil {
 		o.On = Target{Effect: *r.EffectID}
+	} else {
+		o.Amount = r.Amount
 	}
 	return o
 }

@@ -240,3 +240,24 @@ func TestTwoPersons_TheCommitIsCut(t *testing.T) {
 		})
 	}
 }
+
+// TestTwoPersons_NoMoreThanApproved (G3): all that was left when it was asked for is what the second person has approved, although more
+// is left by then.
+func TestTwoPersons_NoMoreThanApproved(t *testing.T) {
+	t.Parallel()
+	b := newMoneyBed(t)
+	b.desk = operator.Config{SecondPerson: map[string]int64{"EUR": 1000}}
+	desk := b.operators()
+	id := b.confirmed()
+	order := operator.Order{Act: operator.Refund, On: operator.Target{Booking: id}, By: "ada", Reason: "it rained", Amount: 500}
+	_, err := desk.Do(b.ctx, order)
+	require.NoError(t, err)
+	order.Amount = 0
+	asked, err := desk.Do(b.ctx, order)
+	require.NoError(t, err)
+	require.Equal(t, int64(2000), asked.Request.Money.Amount)
+	b.exec(`UPDATE refunds SET status = 'failed', failure_code = 'lost_or_stolen_card', settled_at = now(), watch_at = NULL WHERE amount = 500`)
+	done, err := desk.Approve(b.ctx, asked.Request.ID, "bob", "so it did")
+	require.NoError(t, err)
+	require.Equal(t, int64(2000), done.Refund.Refund.Amount.Amount)
+}
