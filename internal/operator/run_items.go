@@ -23,14 +23,15 @@ func nextItems(ctx context.Context, tx pgx.Tx, run uuid.UUID, n int) ([]RunItem,
 		 WHERE run_id = $1 AND status = 'waiting' ORDER BY position LIMIT $2 FOR UPDATE SKIP LOCKED`, run, n)
 }
 
-// claimItem takes the next item that waits and that nobody is at.
+// claimItem takes the next item that waits and that nobody is at. One that could not be done before comes after all others: it does not
+// hold them up.
 func claimItem(ctx context.Context, q postgres.Querier, run uuid.UUID) (RunItem, bool, error) {
 	items, err := readItems(ctx, q, `
 		UPDATE operator_run_items SET claimed_until = clock_timestamp() + $2::interval
 		 WHERE run_id = $1 AND position = (
 		       SELECT position FROM operator_run_items
 		        WHERE run_id = $1 AND status = 'waiting' AND (claimed_until IS NULL OR claimed_until < clock_timestamp())
-		        ORDER BY position LIMIT 1 FOR UPDATE SKIP LOCKED)
+		        ORDER BY claimed_until NULLS FIRST, position LIMIT 1 FOR UPDATE SKIP LOCKED)
 		RETURNING `+itemColumns, run, claimFor)
 	if err != nil || len(items) == 0 {
 		return RunItem{}, false, err
@@ -38,10 +39,10 @@ func claimItem(ctx context.Context, q postgres.Querier, run uuid.UUID) (RunItem,
 	return items[0], true, nil
 }
 
-// unclaimItem gives an item back that could not be done for now.
+// unclaimItem gives an item back that could not be done for now, behind the others.
 func unclaimItem(ctx context.Context, q postgres.Querier, run uuid.UUID, item RunItem) error {
 	_, err := q.Exec(ctx, `
-		UPDATE operator_run_items SET claimed_until = NULL WHERE run_id = $1 AND position = $2 AND status = 'waiting'`, run, item.Position)
+		UPDATE operator_run_items SET claimed_until = clock_timestamp() WHERE run_id = $1 AND position = $2 AND status = 'waiting'`, run, item.Position)
 	if err != nil {
 		return fmt.Errorf("give back an item of run %s: %w", run, err)
 	}

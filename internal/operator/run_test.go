@@ -3,6 +3,7 @@ package operator_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"testing"
@@ -243,6 +244,42 @@ func TestRun_Discard(t *testing.T) {
 	unfinished, err = desk.Runs(t.Context(), true)
 	require.NoError(t, err)
 	require.Empty(t, unfinished)
+}
+
+// oneAway is a broker that takes every event but one.
+type oneAway struct{ not domain.EffectID }
+
+func (p oneAway) Publish(_ context.Context, m outbox.Message) (outbox.Ack, error) {
+	if m.ID == p.not {
+		return outbox.Ack{}, errors.New("too large")
+	}
+	return outbox.Ack{Stream: "BOOKINGS", Sequence: 7}, nil
+}
+
+// TestRun_OneThatCannotBeDone (G7): what cannot be found out about one effect does not hold up the others for ever.
+func TestRun_OneThatCannotBeDone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for range 4 {
+		booking, _ := b.book()
+		b.put(b.effect(booking, domain.EffectPublish), domain.EffectDone)
+	}
+	run, err := b.desk().StartRun(t.Context(), runOf(operator.Republish, 10, outbox.Filter{Status: domain.EffectDone, Kind: domain.EffectPublish}))
+	require.NoError(t, err)
+	items, err := b.desk().RunItems(t.Context(), run.ID, 1, 1)
+	require.NoError(t, err)
+	desk := operator.New(b.db.Pool, b.service(b.db.Pool), nil, oneAway{not: items[0].EffectID}, operator.Config{}, quiet)
+	for range 2 {
+		run, err = desk.ContinueRun(t.Context(), run.ID, 10)
+		require.ErrorIs(t, err, operator.ErrBroker)
+	}
+	require.Equal(t, [3]int{3, 0, 1}, [3]int{run.Done, run.Refused, run.Left})
+	require.Equal(t, 3, b.audits())
+	desk = operator.New(b.db.Pool, b.service(b.db.Pool), nil, oneAway{}, operator.Config{}, quiet)
+	run, err = desk.ContinueRun(t.Context(), run.ID, 10)
+	require.NoError(t, err)
+	require.NotNil(t, run.FinishedAt)
+	require.Equal(t, 4, run.Done)
 }
 
 // TestRun_CannotBegin: an order that can never be carried out is refused before anything is written.
