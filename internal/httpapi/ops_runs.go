@@ -174,16 +174,18 @@ func (s *Server) listRunItems(ctx context.Context, _ *exchange, in *listRunItems
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.config.Operators.Run(ctx, id); err != nil {
-		return nil, err
-	}
-	found, err := s.config.Operators.RunItems(ctx, id, in.From, in.Limit+1) // one more tells whether this page is the last
+	run, err := s.config.Operators.Run(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	page := RunItems{Items: append([]operator.RunItem{}, found[:min(len(found), in.Limit)]...)}
-	if len(found) > in.Limit {
-		page.Next = &found[in.Limit].Position
+	found, err := s.config.Operators.RunItems(ctx, id, in.From, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	page := RunItems{Items: append([]operator.RunItem{}, found...)}
+	if n := len(found); n > 0 && found[n-1].Position < run.Total { // positions run from 1 to the total
+		next := found[n-1].Position + 1
+		page.Next = &next
 	}
 	return &shown[RunItems]{page}, nil
 }
