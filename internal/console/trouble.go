@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"holdfast/domain"
+	"holdfast/internal/operator"
 	"holdfast/outbox"
 	"holdfast/payments"
 )
@@ -70,6 +72,9 @@ func (v *visit) explain(err error) *trouble {
 	case errors.Is(err, payments.ErrUnread):
 		return refusal(http.StatusServiceUnavailable, "The provider could not be read",
 			"The act needs to know what the provider shows, and it does not answer. Nothing was changed: try again in a moment.").with(audit)
+	case errors.Is(err, operator.ErrBroker):
+		return refusal(http.StatusServiceUnavailable, "The broker did not take it",
+			"The event was sent, and no acknowledgement came. Nothing was recorded: try again in a moment, consumers drop a repeat by its id.").with(audit)
 	case errors.As(err, &large):
 		return refusal(http.StatusRequestEntityTooLarge, "Too much text", "Nothing was done; shorten the text.")
 	}
@@ -105,7 +110,8 @@ func sentence(s string) string {
 	if s == "" {
 		return ""
 	}
-	s = strings.ToUpper(s[:1]) + s[1:]
+	_, first := utf8.DecodeRuneInString(s)
+	s = strings.ToUpper(s[:first]) + s[first:]
 	if !strings.ContainsAny(s[len(s)-1:], ".!?") {
 		s += "."
 	}
