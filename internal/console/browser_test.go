@@ -79,7 +79,7 @@ func (b *bed) tab() *tab {
 	b.Helper()
 	require.NoError(b, chromium.err)
 	ctx, cancel := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext())
-	ctx, stop := context.WithTimeout(ctx, 4*time.Minute)
+	ctx, stop := context.WithTimeout(ctx, 8*time.Minute)
 	b.Cleanup(func() { stop(); cancel() })
 	t := &tab{bed: b, ctx: ctx}
 	t.do(chromedp.EmulateViewport(1280, 900))

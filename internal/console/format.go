@@ -209,7 +209,10 @@ func changes(before, after json.RawMessage) []change {
 
 func plain(raw json.RawMessage) string {
 	var s string
+	var m domain.Money
 	switch {
+	case json.Unmarshal(raw, &m) == nil && m.Currency != "":
+		return money(m)
 	case len(raw) == 0 || string(raw) == "null":
 		return "–"
 	case json.Unmarshal(raw, &s) == nil:

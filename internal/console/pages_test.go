@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -63,7 +64,7 @@ func everyPage(b *bed) {
 	pages := map[string]string{
 		"overview": "/", "stuck": "/effects?stuck=1", "effects-empty": "/effects?kind=refresh&status=parked", "effect": "/effects/" + parked.String(),
 		"replay": "/effects/" + parked.String() + "/replay", "discard": "/effects/" + parked.String() + "/discard", "booking": "/bookings/" + paid.String(),
-		"refund": "/bookings/" + paid.String() + "/refund?amount=12.50", "requests": "/requests", "request": request, "runs": "/runs", "run": run + "?live=off",
+		"refund": "/bookings/" + paid.String() + "/refund?amount=12.50", "requests": "/requests", "request": request, "runs": "/runs", "run": run,
 		"new-run": "/runs/new?act=replay&stuck=1", "pauses": "/pauses", "audit": "/audit", "runbook": "/runbook", "trouble": "/effects/nothing",
 	}
 	p := b.tab()
@@ -71,7 +72,11 @@ func everyPage(b *bed) {
 	p.judge("sign-in")
 	p.signIn(who)
 	for name, at := range pages {
-		p.open(at)
+		sep := "?"
+		if strings.Contains(at, "?") {
+			sep = "&"
+		}
+		p.open(at + sep + "live=off") // nothing moves while it is looked at
 		p.judge(name)
 	}
 }
@@ -134,7 +139,7 @@ func live(b *bed) {
 
 // bulk starts a run, leaves it, and comes back.
 func bulk(b *bed) {
-	const effects = 60
+	const effects = 150
 	var all []domain.EffectID
 	for range effects {
 		_, charge := b.book()

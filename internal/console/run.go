@@ -16,9 +16,23 @@ import (
 const (
 	maxCap     = 10_000
 	defaultCap = 1000
-	atATime    = 25 // effects in one request, so that it ends well within its time
 	runRows    = 100
 )
+
+// atATime is how many effects one request does, so that it ends well within its time: replays are one commit, an event is sent to the
+// broker, and of money the provider is asked.
+func atATime(act operator.Act) int {
+	switch act {
+	case operator.Replay:
+		return 100
+	case operator.Republish:
+		return 25
+	case operator.Resolve, operator.Discard, operator.Refund:
+		return 5
+	default:
+		return 1
+	}
+}
 
 // runsPage lists the bulk acts.
 type runsPage struct {
@@ -183,7 +197,7 @@ func (c *Console) continueRun(v *visit) error {
 	if err := v.demand(scopeOf(run.Act)); err != nil {
 		return err
 	}
-	run, err = c.config.Desk.ContinueRun(v.r.Context(), run.ID, atATime)
+	run, err = c.config.Desk.ContinueRun(v.r.Context(), run.ID, atATime(run.Act))
 	if err != nil {
 		return v.explain(err).with(link{"/runs/" + run.ID.String(), "The run"})
 	}
