@@ -108,7 +108,7 @@ func eval[T any](t *tab, script string) T {
 // until waits for a condition in a page that has loaded whole.
 func (t *tab) until(script string) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		ok, err := chromedp.Run(t.ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && !!(`+script+")"))
 		if err == nil && ok {
