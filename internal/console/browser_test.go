@@ -2,10 +2,8 @@ package console_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,20 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/domain"
+	"holdfast/internal/testbrowser"
 	"holdfast/internal/testdb"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
 // chromium is the one browser of the package's tests.
-var chromium browser
-
-type browser struct {
-	ctx  context.Context
-	end  context.CancelFunc
-	home string
-	err  error
-}
+var chromium *testbrowser.Browser
 
 // shots is where the pictures of the pages go, as build output.
 func shots() string {
@@ -36,37 +28,6 @@ func shots() string {
 		return dir
 	}
 	return filepath.Join("..", "..", "bin", "screenshots")
-}
-
-func (b *browser) start() {
-	file, err := exec.LookPath("chromium")
-	if err != nil {
-		if file, err = exec.LookPath("google-chrome"); err != nil {
-			b.err = errors.New("these tests need Chromium: apt-get install chromium")
-			return
-		}
-	}
-	if b.home, b.err = os.MkdirTemp("", "holdfast-chromium-"); b.err != nil {
-		return
-	}
-	allocator, end := chromedp.NewExecAllocator(context.Background(),
-		chromedp.ExecPath(file), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
-		chromedp.UserDataDir(b.home),
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-default-apps", true), chromedp.Flag("disable-extensions", true),
-		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("mute-audio", true), chromedp.Flag("hide-scrollbars", true),
-	)
-	ctx, cancel := chromedp.NewContext(allocator)
-	b.ctx, b.end = ctx, func() { cancel(); end() }
-	b.err = chromedp.Do(ctx)
-}
-
-func (b *browser) stop() {
-	if b.end != nil {
-		_ = chromedp.Cancel(b.ctx)
-		b.end()
-		_ = os.RemoveAll(b.home)
-	}
 }
 
 // tab is a tab of the browser with cookies of its own.
@@ -77,8 +38,7 @@ type tab struct {
 
 func (b *bed) tab() *tab {
 	b.Helper()
-	require.NoError(b, chromium.err)
-	ctx, cancel := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext())
+	ctx, cancel := chromium.Tab()
 	ctx, stop := context.WithTimeout(ctx, 8*time.Minute)
 	b.Cleanup(func() { stop(); cancel() })
 	t := &tab{bed: b, ctx: ctx}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/domain"
+	"holdfast/internal/testbrowser"
 )
 
 // axe checks what a page offers to people with disabilities.
@@ -22,9 +23,10 @@ var axe string
 // TestBrowser is every test that needs one: a Chromium that they share, each in a tab with cookies of its own.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
-	chromium.start()
-	t.Cleanup(chromium.stop) // after the parallel ones
-	require.NoError(t, chromium.err)
+	var err error
+	chromium, err = testbrowser.Start()
+	require.NoError(t, err)
+	t.Cleanup(chromium.Stop) // after the parallel ones
 	for name, test := range map[string]func(*bed){
 		"every page is fit for everybody, and runs nothing that others wrote": everyPage,
 		"an act can be done by keyboard alone":                                byKeyboard,

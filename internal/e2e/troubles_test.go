@@ -155,7 +155,7 @@ func (x *troubles) preview(row stuckRow) (would, says string) {
 	return byHTTP.Would, byHTTP.Provider.Says
 }
 
-// replay lets an effect happen now, as the runbook says, and asserts that it was accepted.
+// replay lets an effect happen now by command, as the runbook says, and asserts that it was accepted.
 func (x *troubles) replay(row stuckRow) {
 	x.Helper()
 	stdout, stderr, code := x.command("worker", "outbox", "replay", row.ID, "--reason", "by the runbook", "--yes", "--json")
@@ -165,7 +165,7 @@ func (x *troubles) replay(row stuckRow) {
 // G3, G5, G6, G7: NATS stopped, the provider answering 500 although it charged, an event that cannot be published, a worker killed in
 // the middle of a charge, and a job deleted from River's table, all at once.
 // Expected: the operator's list has the five bookings and no other, each with what is the matter, what comes next, and, asked
-// before anything is done, what the provider shows; the API says the same. With the causes mended and each effect replayed by the runbook, every booking is confirmed; the provider's ledger has one charge for each and no other; every event is in
+// before anything is done, what the provider shows; the API says the same, and so does the console, in a browser. With the causes mended and each effect replayed by the runbook, every booking is confirmed; the provider's ledger has one charge for each and no other; every event is in
 // the stream, once, in order; and each replay is in the audit.
 func TestFiveTroublesAreFoundUnderstoodAndReplayed(t *testing.T) {
 	t.Parallel()
@@ -175,6 +175,7 @@ func TestFiveTroublesAreFoundUnderstoodAndReplayed(t *testing.T) {
 	answered := x.desk.path(t, "/v1/ops/effects?stuck=true")
 	require.Equal(t, 200, answered.status, answered.body)
 	overHTTP := x.read(answered.body)
+	console := x.console()
 	for trouble, want := range map[string]struct{ kind, status, reason, next, provider string }{
 		natsStopped:   {"publish", "pending", "late: ", "a worker ", ""},
 		provider500:   {"charge", "in_doubt", "in doubt; the reconciler asks the provider next at ", "the reconciler asks the provider", "25.00 EUR"},
@@ -191,6 +192,8 @@ func TestFiveTroublesAreFoundUnderstoodAndReplayed(t *testing.T) {
 		would, says := x.preview(row)
 		t.Logf("%s: %s; %s", trouble, would, says)
 		require.Contains(t, says, want.provider, trouble)
+		console.preview(row, want.provider)
+		console.shoot("trouble-" + row.Kind + "-" + row.Status + "-" + strings.ReplaceAll(trouble, " ", "-"))
 		stdout, stderr, code := x.command("worker", "outbox", "show", x.booking[trouble], "--json")
 		require.Equal(t, 1, code, stderr)
 		require.Contains(t, stdout, row.ID)
@@ -210,12 +213,19 @@ func TestFiveTroublesAreFoundUnderstoodAndReplayed(t *testing.T) {
 	x.change(`UPDATE outbox SET payload = $2::text::jsonb WHERE id = $1`, x.broken, x.payload) // a developer's act
 	x.sim.ClearFaults()
 	var ids []string
-	for _, id := range x.booking {
+	for trouble, id := range x.booking {
 		ids = append(ids, id)
-		if _, still := x.stuck()[id]; still { // events have gone out by themselves as soon as NATS was back
-			x.replay(found[id])
+		if _, still := x.stuck()[id]; !still { // events have gone out by themselves as soon as NATS was back
+			continue
 		}
+		if trouble == jobDeleted || trouble == workerKilled { // half of them in the console, half by command
+			console.replay(found[id], "25.00 EUR", "by the runbook")
+			continue
+		}
+		x.replay(found[id])
 	}
+	console.audited("by the runbook")
+	console.shoot("trouble-audit")
 	_, stderr, code := x.command("reconciler", "once")
 	require.Less(t, code, 2, stderr)
 	x.awaitStatus(soon, "confirmed", ids...)
