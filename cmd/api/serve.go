@@ -37,7 +37,7 @@ func (*serveCommand) Help() string {
 	return "Answers until SIGTERM or SIGINT, then drains: /readyz says no, no new connection is taken, requests in flight finish within the " +
 		"drain time-out, and it exits 0. A request that is cut off can be sent again with its key. The customer's documentation is served at /docs, the operators' pages at /console. " +
 		"STRIPE_API_KEY, in the environment only, is needed to show customers what their bank asks of them (next_action), and operators what the " +
-		"provider shows before they act: a restricted key that may read PaymentIntents, Charges, Refunds and Disputes will do, since nothing is sent from here. " +
+		"provider shows before they act: a restricted key that may read PaymentIntents, Charges, Refunds and Disputes, and for finance the Balance and Payouts, will do, since nothing is sent from here. " +
 		"STRIPE_API_BASE is as for the worker. NATS_URL, in the environment only, is needed to republish events; without it, or while the broker is away, that is refused. " +
 		"TWO_PERSON_ABOVE, such as eur=50000,usd=50000 in minor units, makes operators' acts that let more money move wait for a second person, for REQUEST_LIFE (24h); set both for the worker's commands, too."
 }
@@ -136,6 +136,7 @@ func (c *serveCommand) build(
 		Payments: payments.NewViewer(pool), Actions: actions, Desk: payments.NewDesk(service, waker, c.Serving.cards(m), logger),
 		Console:        pages,
 		Operators:      desk,
+		Finance:        c.finance(pool, gateway, publisher, logger),
 		Ready:          func(ctx context.Context) error { return schemaReady(ctx, pool, version) },
 		Transient:      func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
 		Observe:        m.observe,

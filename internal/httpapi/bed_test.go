@@ -18,6 +18,7 @@ import (
 	"holdfast/domain"
 	"holdfast/internal/bookings"
 	"holdfast/internal/clients"
+	"holdfast/internal/finance"
 	"holdfast/internal/httpapi"
 	"holdfast/internal/operator"
 	"holdfast/internal/postgres"
@@ -54,6 +55,7 @@ func config(db *testdb.DB) httpapi.Config {
 		Events: outbox.NewEvents(db.Pool), FollowInterval: 20 * time.Millisecond,
 		Payments: payments.NewViewer(db.Pool), Desk: payments.NewDesk(service, noWaker{}, payments.CardLimits{}, slog.New(slog.DiscardHandler)),
 		Operators: operator.New(db.Pool, service, nil, nil, operator.Config{}, slog.New(slog.DiscardHandler)),
+		Finance:   finance.New(db.Pool, nil, finance.Config{}, slog.New(slog.DiscardHandler)),
 		Ready: func(ctx context.Context) error {
 			_, err := migrations.Current(ctx, db.Pool)
 			return err

@@ -17,6 +17,7 @@ type exchange struct {
 
 	principal clients.Principal
 	key       string         // never logged
+	accept    string         // what the client wants to have, as it says it
 	wait      *time.Duration // that the client prefers to an answer at once; nil: none
 
 	open    context.Context          // the request's, without its time-out: it ends when the client leaves

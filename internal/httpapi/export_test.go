@@ -24,10 +24,10 @@ func (s *Server) Following() int {
 	return len(s.watch.followers)
 }
 
-// ToldOperatorSchemas are the desk's schemas, and of each the members that are told of.
+// ToldOperatorSchemas are the desks' schemas, and of each the members that are told of.
 func ToldOperatorSchemas() map[string][]string {
 	told := map[string][]string{}
-	for _, s := range operatorSchemas() {
+	for _, s := range deskSchemas() {
 		told[s.name] = slices.Sorted(maps.Keys(s.members))
 	}
 	return told

@@ -22,6 +22,7 @@ type generator struct {
 	bookings   []string // ids that exist
 	tokens     []string // the good one first
 	operator   string   // the good one of the operators
+	finance    string   // that of finance
 	desk       []string // ids of effects, runs and requests that exist
 	keys       []string // sent before
 }
@@ -95,6 +96,10 @@ func pick[T any](g *generator, of []T) T { return of[g.rng.IntN(len(of))] }
 func (g *generator) id(path string) string {
 	known := g.bookings
 	switch {
+	case strings.Contains(path, "/finance/payouts/"):
+		known = []string{"po_1"}
+	case strings.HasPrefix(path, "/v1/finance/"):
+		known = []string{"1", "2"}
 	case strings.Contains(path, "/pauses/"):
 		known = []string{"charge", "publish"}
 	case strings.HasPrefix(path, "/v1/ops/") && !strings.Contains(path, "bookings"):
@@ -116,6 +121,12 @@ func (g *generator) parameter(p *openapi3.Parameter) []string {
 	value := pick(g, []string{"", "0", "-1", "1", "1001", "9999999999999999999", "1e3", "NaN", g.text()})
 	switch {
 	case g.once(4):
+	case p.Name == "zone":
+		value = pick(g, []string{"UTC", "Europe/Berlin", "Pacific/Kiritimati"})
+	case schema.Format == "date":
+		value = pick(g, []string{"2027-03-01", "2027-03-28", "2027-04-01", "2000-01-01", "2100-12-31", "0000-01-01"})
+	case p.Name == "after" && schema.Type.Is("integer"):
+		value = pick(g, []string{"0", "1"})
 	case p.Name == "after" || strings.HasSuffix(p.Name, "_id"):
 		value = pick(g, append(slices.Clone(g.resources), g.bookings...))
 	case p.Name == "older_than":
@@ -138,6 +149,9 @@ func (g *generator) headers(m *made, path string) {
 	m.header.Set("Authorization", "Bearer "+g.tokens[0])
 	if strings.HasPrefix(path, "/v1/ops/") {
 		m.header.Set("Authorization", "Bearer "+g.operator)
+	}
+	if strings.HasPrefix(path, "/v1/finance/") {
+		m.header.Set("Authorization", "Bearer "+g.finance)
 	}
 	m.header.Set("Content-Type", "application/json")
 	m.key = uuid.NewString()

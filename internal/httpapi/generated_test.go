@@ -59,6 +59,8 @@ func TestGeneratedRequests(t *testing.T) {
 		require.NoError(t, b.db.Pool.QueryRow(t.Context(), of).Scan(&id))
 		desk = append(desk, id)
 	}
+	b.exception(t)
+	b.exception(t)
 	var (
 		mu     sync.Mutex
 		seen   = map[string]int{}
@@ -69,7 +71,7 @@ func TestGeneratedRequests(t *testing.T) {
 		g := &generator{
 			rng: rand.New(rand.NewPCG(*generatedSeed, uint64(sender))), contract: theContract(t), operations: targets(theContract(t)),
 			resources: []string{hall.ID.String(), b.resource.ID.String()}, tokens: tokens, desk: desk,
-			operator: b.newToken(t, "ada", clients.Operator).Reveal(),
+			operator: b.newToken(t, "ada", clients.Operator).Reveal(), finance: b.newToken(t, "bea", clients.Finance).Reveal(),
 		}
 		all.Go(func() {
 			for i := sender; i < *generatedRequests && !t.Failed(); i += senders {

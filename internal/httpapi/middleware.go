@@ -42,7 +42,8 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("X-Request-Id", x.id)
 	secure(header)
-	r.Header.Del("Accept") // every answer is JSON, whatever is asked for
+	x.accept = r.Header.Get("Accept")
+	r.Header.Del("Accept") // every answer is JSON, whatever is asked for, but for the one operation that looks at x.accept
 	s.route(w, r, x)
 }
 

@@ -49,6 +49,7 @@ func (s *Server) describe() huma.Config {
 			{Name: "Bookings", Description: "Take a booking, and look at it."},
 			{Name: "Refunds", Description: "For operators and finance: give money back."},
 			{Name: operatorsTag, Description: "For the person on call: what is stuck and why, and the acts that set it going again. Each act is a permission of its own; the audit names the client of the token, so give every person a client of their own."},
+			{Name: financeTag, Description: "For the person who closes the month: our books against the payment provider's, and what does not match. The audit names the client of the token."},
 			{Name: "Resources", Description: "What can be booked."},
 			{Name: "Webhooks", Description: "For the payment provider."},
 			{Name: "Health", Description: "For load balancers and supervisors."},
@@ -346,6 +347,7 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 		explain(schemas.Map()[name].Properties["ending_reason"], endingReasons())
 	}
 	finishOperators(schemas)
+	finishFinance(document)
 	explain(schemas.Map()["CancellationPreview"].Properties["outcome"], cancelOutcomes())
 	explain(schemas.Map()["NextAction"].Properties["type"], actionTypes())
 	explain(schemas.Map()["Payment"].Properties["status"], paymentStatuses())

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -106,6 +107,7 @@ func exampleID[T ~struct{ uuid.UUID }](n byte) T {
 // finishExamples puts the examples into the document.
 func finishExamples(document *huma.OpenAPI) {
 	examples := operatorExamples()
+	maps.Copy(examples, financeExamples())
 	for _, item := range document.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put} {
 			if op == nil {

@@ -249,12 +249,12 @@ func runItemStatuses() []meaning {
 	}
 }
 
-// operatorNamer names the schemas of the desk; all others are named after their types.
+// operatorNamer names the schemas of both desks; all others are named after their types.
 func operatorNamer(t reflect.Type, hint string) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	for _, s := range operatorSchemas() {
+	for _, s := range deskSchemas() {
 		if s.of == t {
 			return s.name
 		}
@@ -264,7 +264,7 @@ func operatorNamer(t reflect.Type, hint string) string {
 
 // finishOperators says in the document what the desk's members mean.
 func finishOperators(schemas huma.Registry) {
-	for _, s := range operatorSchemas() {
+	for _, s := range deskSchemas() {
 		schema := schemas.Schema(s.of, false, s.name)
 		schema.AdditionalProperties = nil // answers may get new members
 		for name, says := range s.members {

@@ -12,6 +12,7 @@ import (
 	"holdfast/domain"
 	"holdfast/internal/bookings"
 	"holdfast/internal/clients"
+	"holdfast/internal/finance"
 	"holdfast/internal/operator"
 	"holdfast/outbox"
 	"holdfast/payments"
@@ -67,6 +68,7 @@ const (
 	CodeRequestExpired       Code = Code(outbox.RefusedExpired)
 	CodeRunDiffers           Code = Code(outbox.RefusedOtherRun)
 	CodeRefundRefused        Code = Code(outbox.RefusedRefund)
+	CodeBooksIncomplete      Code = "books_incomplete"
 	CodeProviderUnread       Code = "provider_unread"
 	CodeBrokerAway           Code = "broker_unreachable"
 	CodeInternal             Code = "internal"
@@ -129,6 +131,7 @@ var kinds = map[Code]kind{ //nolint:gochecknoglobals // a constant table
 	CodeRequestExpired:       {http.StatusConflict, "The request has expired"},
 	CodeRunDiffers:           {http.StatusConflict, "The run is another one"},
 	CodeRefundRefused:        {http.StatusConflict, "The refund is refused"},
+	CodeBooksIncomplete:      {http.StatusConflict, "The provider's books were not read whole"},
 	CodeProviderUnread:       {http.StatusServiceUnavailable, "The payment provider could not be read"},
 	CodeBrokerAway:           {http.StatusServiceUnavailable, "The broker does not answer"},
 	CodeInternal:             {http.StatusInternalServerError, "Something went wrong on our side"},
@@ -213,6 +216,8 @@ func (s *Server) problem(err error) *Problem {
 		return faults{invalid}.problem()
 	case errors.As(err, &refused):
 		return refusedAct(refused)
+	case errors.Is(err, finance.ErrIncomplete):
+		return newProblem(CodeBooksIncomplete, "The period is not over, or not all of the provider's books of it were read, so that nobody can tell what it lacks. Nothing was signed. Ask for its report: it reads what is missing, or says why it cannot.")
 	case errors.Is(err, outbox.ErrCursor):
 		return invalidQuery("after", "want the next of a page, with the same filters")
 	case errors.Is(err, payments.ErrUnread):

@@ -29,6 +29,7 @@ func (s *Server) register() error {
 	operation(s, api, describeRequestRefund(s.gate(s.authenticated, allowedAny(clients.OperatorRefund, clients.Finance), keyed, withJSON)), s.requestRefund)
 	operation(s, api, describeListRefunds(s.gate(s.authenticated, allowedAny(clients.OperatorRead, clients.Finance))), s.listRefunds)
 	s.registerOperators(api)
+	s.registerFinance(api)
 	operation(s, api, describeListResources(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.listResources)
 	operation(s, api, describeGetResource(s.gate(s.authenticated, allowed(clients.BookingsRead))), s.getResource)
 	operation(s, api, describeWebhook(s.gate(s.withDelivery)), s.receiveWebhook)
