@@ -18,7 +18,7 @@ import (
 	"holdfast/internal/postgres"
 )
 
-// consoling is how the operators' pages are served.
+// consoling is how the operators' and finance's pages are served.
 type consoling struct {
 	Console        string        `default:"on" enum:"on,off" help:"on: the operators' pages are served at /console. off: they are not." setting:"CONSOLE"`
 	ConsoleSession time.Duration `default:"8h" help:"How long somebody stays signed in to the console, at most." setting:"CONSOLE_SESSION"`
@@ -57,7 +57,7 @@ func (s *consoling) configure(getenv func(string) string, p *cli.Problems) {
 }
 
 // build makes the pages, or nothing where they are off.
-func (s *consoling) build(pool *pgxpool.Pool, desk console.Desk, logger *slog.Logger) (http.Handler, error) {
+func (s *consoling) build(pool *pgxpool.Pool, desk console.Desk, books console.Books, logger *slog.Logger) (http.Handler, error) {
 	if s.Console == "off" {
 		return nil, nil //nolint:nilnil // off is no error
 	}
@@ -66,7 +66,7 @@ func (s *consoling) build(pool *pgxpool.Pool, desk console.Desk, logger *slog.Lo
 		vouching = &console.OIDC{Issuer: s.OIDCIssuer, ClientID: s.OIDCClientID, ClientSecret: s.OIDCSecret, RedirectURL: s.OIDCRedirect}
 	}
 	return console.New(console.Config{
-		Desk: desk, Clients: clients.New(pool),
+		Desk: desk, Books: books, Clients: clients.New(pool),
 		Sessions:  clients.NewSessions(pool, clients.SessionLimits{Life: s.ConsoleSession, Idle: s.ConsoleIdle}),
 		Transient: func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
 		Runbook:   docs.Runbook, OIDC: vouching, SignInsPerMinute: s.ConsoleSignIns, Refresh: s.ConsoleRefresh,

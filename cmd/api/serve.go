@@ -126,7 +126,8 @@ func (c *serveCommand) build(
 		actions = payments.NewActions(gateway)
 	}
 	desk := c.Desk.open(pool, service, waker, gateway, publisher, logger)
-	pages, err := c.Console.build(pool, desk, logger)
+	books := c.finance(pool, gateway, publisher, logger)
+	pages, err := c.Console.build(pool, desk, books, logger)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"holdfast/internal/bookings"
 	"holdfast/internal/clients"
 	"holdfast/internal/console"
+	"holdfast/internal/finance"
 	"holdfast/internal/httpapi"
 	"holdfast/internal/operator"
 	"holdfast/internal/postgres"
@@ -44,6 +45,7 @@ type bed struct {
 	start    time.Time // of the next booking
 	url      string    // of the API
 	operator domain.Secret
+	books    *finance.Desk
 }
 
 type noWaker struct{}
@@ -65,7 +67,9 @@ func setup(t *testing.T, change ...func(*console.Config)) *bed {
 	gateway, err := stripe.New(stripe.Config{APIKey: "sk_test_console", BaseURL: b.sim.URL, Timeout: 20 * time.Second})
 	require.NoError(t, err)
 	b.money = payments.New(b.db.Pool, gateway, noWaker{}, payments.Config{Backoff: time.Millisecond, MaxSends: 2, Lease: time.Millisecond}, quiet)
+	b.books = finance.New(b.db.Pool, nil, finance.Config{}, quiet)
 	config := console.Config{
+		Books:   b.books,
 		Desk:    operator.New(b.db.Pool, b.bookings, b.money, nil, operator.Config{SecondPerson: map[string]int64{"EUR": 10_000}}, quiet),
 		Clients: b.clients, Sessions: clients.NewSessions(b.db.Pool, clients.SessionLimits{}),
 		Transient: func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },

@@ -64,6 +64,7 @@ type Config struct {
 	Desk     Desk
 	Clients  Clients
 	Sessions Sessions
+	Books    Books // finance's; nil: there are no pages of it
 
 	OIDC             *OIDC                // nil: people sign in with tokens alone
 	Transient        func(err error) bool // the database was busy or away; default: never
@@ -125,9 +126,9 @@ func (c *Console) register() {
 		c.open("GET /oidc/start", c.startOIDC)
 		c.open("GET /oidc/callback", c.finishOIDC)
 	}
-	c.page("POST /sign-out", see, c.signOut)
+	c.page("POST /sign-out", anybody, c.signOut)
 
-	c.page("GET /{$}", see, c.overview)
+	c.page("GET /{$}", anybody, c.start)
 	c.page("GET /find", see, c.find)
 	c.page("GET /effects", see, c.list)
 	c.page("GET /effects/{id}", see, c.effect)
@@ -149,4 +150,7 @@ func (c *Console) register() {
 	c.page("POST /pauses/{kind}", clients.OperatorPause, c.setPause)
 	c.page("GET /audit", see, c.audit)
 	c.page("GET /runbook", see, c.showRunbook)
+	if c.config.Books != nil {
+		c.registerFinance()
+	}
 }

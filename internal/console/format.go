@@ -27,6 +27,7 @@ func formatting() template.FuncMap {
 			t := time.Time(*i)
 			return &t
 		},
+		"figure": figure, "booked": booked, "hours": hours,
 		"labelled": label,
 		"dry": func(l labelled) labelled {
 			l.Dry = true

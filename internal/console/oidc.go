@@ -132,7 +132,7 @@ func (c *Console) finishOIDC(v *visit) error {
 	if email == "" {
 		return notSignedIn("The identity provider does not say that your e-mail address is verified. Ask whoever runs it.")
 	}
-	who, err := c.config.Sessions.Holder(v.r.Context(), email, letIn())
+	who, err := c.config.Sessions.Holder(v.r.Context(), email, c.letIn())
 	switch {
 	case errors.Is(err, clients.ErrUnauthenticated):
 		return notSignedIn("You are known as " + email + ", but no client of this name holds a valid token of an operator. " +

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"holdfast/domain"
+	"holdfast/internal/clients"
 	"holdfast/internal/operator"
 )
 
@@ -38,6 +39,25 @@ type bandRow struct {
 
 func kinds() []domain.EffectKind {
 	return []domain.EffectKind{domain.EffectCharge, domain.EffectCancel, domain.EffectRefund, domain.EffectRefresh, domain.EffectPublish}
+}
+
+// start is the first page of whoever has signed in.
+func (c *Console) start(v *visit) error {
+	if home := v.home(); home.Path != "/" {
+		return v.see(home.Path)
+	}
+	if err := v.demand(clients.OperatorRead); err != nil {
+		return err
+	}
+	return c.overview(v)
+}
+
+// home is where that is.
+func (v *visit) home() link {
+	if v.c.config.Books != nil && v.who.Can(clients.Finance) && !v.who.Can(clients.OperatorRead) {
+		return link{"/finance", "The month"}
+	}
+	return link{"/", "Overview"}
 }
 
 func (c *Console) overview(v *visit) error {

@@ -25,6 +25,8 @@ type frame struct {
 	CSRF    string
 	Said    *said
 	Nav     []navItem
+	Home    string // where the first of them is
+	Find    bool   // effects and bookings can be looked for
 	Self    string // this page's own address
 	Live    bool   // it refreshes itself
 	Toggle  string // the address that stops or starts that
@@ -37,7 +39,7 @@ type navItem struct {
 	scope      clients.Scope
 }
 
-// nav lists the pages by scope; finance's come here, too, once there are any.
+// nav lists the pages by scope.
 func nav() []navItem {
 	see := clients.OperatorRead
 	return []navItem{
@@ -48,6 +50,8 @@ func nav() []navItem {
 		{Path: "/pauses", Text: "Pauses", scope: see},
 		{Path: "/audit", Text: "Audit", scope: see},
 		{Path: "/runbook", Text: "Runbook", scope: see},
+		{Path: "/finance", Text: "Month", scope: clients.Finance},
+		{Path: "/finance/exceptions", Text: "Exceptions", scope: clients.Finance},
 	}
 }
 
@@ -78,13 +82,13 @@ func loadPages(files fs.FS, a assets) (pages, error) {
 
 // render answers with a page. It is written out first: half a page must not look whole.
 func (v *visit) render(status int, name, title string, page any) {
-	f := frame{Title: title, Page: page, Who: v.who.Name, Self: v.r.URL.RequestURI(), Seconds: int(v.c.config.Refresh / time.Second)}
+	f := frame{Title: title, Page: page, Who: v.who.Name, Home: v.home().Path, Find: v.who.Can(clients.OperatorRead), Self: v.r.URL.RequestURI(), Seconds: int(v.c.config.Refresh / time.Second)}
 	if v.who.Name != "" {
 		f.CSRF, f.Said = v.csrf(), v.takeSaid()
 		for _, item := range nav() {
-			if v.who.Can(item.scope) {
+			if v.who.Can(item.scope) && (item.scope != clients.Finance || v.c.config.Books != nil) {
 				at, _, _ := strings.Cut(item.Path, "?")
-				item.Here = v.r.URL.Path == Root+at || at != "/" && strings.HasPrefix(v.r.URL.Path, Root+at)
+				item.Here = v.r.URL.Path == Root+at || at != "/" && at != "/finance" && strings.HasPrefix(v.r.URL.Path, Root+at)
 				f.Nav = append(f.Nav, item)
 			}
 		}

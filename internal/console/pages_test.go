@@ -33,6 +33,7 @@ func TestBrowser(t *testing.T) {
 		"a page refreshes itself and leaves its reader alone":                 live,
 		"a bulk run goes on after an interruption, and does each effect once": bulk,
 		"another site cannot act for who is signed in":                        anotherSite,
+		"finance closes a month, and sees finance's pages only":               books,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

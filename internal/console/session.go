@@ -19,11 +19,15 @@ const (
 )
 
 // letIn are the scopes of which one is needed to sign in.
-func letIn() []clients.Scope {
-	return []clients.Scope{
+func (c *Console) letIn() []clients.Scope {
+	scopes := []clients.Scope{
 		clients.Operator, clients.OperatorRead, clients.OperatorReplay, clients.OperatorRepublish, clients.OperatorResolve,
 		clients.OperatorRefund, clients.OperatorDiscard, clients.OperatorPause,
 	}
+	if c.config.Books != nil {
+		scopes = append(scopes, clients.Finance)
+	}
+	return scopes
 }
 
 // signInPage is the page before all others.
@@ -57,7 +61,7 @@ func (v *visit) askForToken(status int, page signInPage) {
 	v.render(status, "signin", "Sign in", page)
 }
 
-// signIn lets in who holds a token with a scope of operators. The token is not kept.
+// signIn lets in who holds a token with a scope of operators, or finance's. The token is not kept.
 func (c *Console) signIn(v *visit) error {
 	if !c.signIns.allow(v.r.RemoteAddr) {
 		v.w.Header().Set("Retry-After", "60")
@@ -74,20 +78,15 @@ func (c *Console) signIn(v *visit) error {
 	case err != nil:
 		return err
 	}
-	if !anyOf(who, letIn()) {
-		v.askForToken(http.StatusForbidden, signInPage{Then: inside(v.form("then")), Problem: notAnOperator(who)})
+	if !anyOf(who, c.letIn()) {
+		v.askForToken(http.StatusForbidden, signInPage{Then: inside(v.form("then")), Problem: notLetIn})
 		return nil
 	}
 	return v.begin(who, inside(v.form("then")))
 }
 
-func notAnOperator(who clients.Principal) string {
-	text := "This token is valid, but it is not an operator's: it has no scope operator, and none that begins with operator:."
-	if who.Can(clients.Finance) {
-		return text + " It is finance's, which has no pages here yet: use the API with it."
-	}
-	return text + " It is for the API; the console is not for customers."
-}
+const notLetIn = "This token is valid, but it is neither an operator's nor finance's: it has no scope operator, none that begins with operator:, " +
+	"and not finance. It is for the API; the console is not for customers."
 
 // begin starts the session and goes on by way of the sign-in page, which tells if the browser did not keep the cookie.
 func (v *visit) begin(who clients.Principal, then string) error {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"holdfast/domain"
+	"holdfast/internal/clients"
 	"holdfast/internal/operator"
 	"holdfast/outbox"
 	"holdfast/payments"
@@ -43,7 +45,10 @@ func (v *visit) fail(err error) {
 		v.w.WriteHeader(t.Status)
 		return
 	}
-	t = t.with(link{"/", "Overview"})
+	if !v.who.Can(clients.OperatorRead) { // the others' pages are not theirs
+		t.Links = slices.DeleteFunc(t.Links, func(l link) bool { return !strings.HasPrefix(l.Path, "/finance") })
+	}
+	t = t.with(v.home())
 	if t.Status == http.StatusServiceUnavailable {
 		v.w.Header().Set("Retry-After", "2")
 	}

@@ -1,0 +1,172 @@
+package console_test
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/clients"
+	"holdfast/internal/finance"
+	"holdfast/internal/finance/history"
+)
+
+// demoMonth is a month of a provider's history in three currencies, with one of each kind that does not match, and its address.
+func (b *bed) demoMonth() (query string) {
+	b.Helper()
+	first := time.Now().UTC().AddDate(0, -2, 0)
+	first = time.Date(first.Year(), first.Month(), 1, 0, 0, 0, 0, time.UTC)
+	next := first.AddDate(0, 1, 0)
+	dir := b.TempDir()
+	config := history.Config{Seed: 3, Transactions: 900, From: first, Days: int(next.Sub(first) / (24 * time.Hour)), Planted: 1}
+	require.NoError(b, history.Write(dir, config))
+	conn, err := b.db.Pool.Acquire(b.Context())
+	require.NoError(b, err)
+	for _, table := range []struct{ name, columns string }{
+		{"bookings", "id, client_id, resource_id, during, quantity, amount, currency, customer_name, customer_email, status, hold_expires_at, created_at, updated_at"},
+		{"payments", "id, booking_id, amount, currency, amount_received, payment_method, provider_intent_id, status, created_at, updated_at"},
+		{"outbox", "id, booking_id, kind, event_type, event_seq, status, due_at, stream, stream_sequence, created_at, finished_at"},
+		{"refunds", "id, payment_id, effect_id, amount, currency, reason, requested_by, request_reason, status, provider_refund_id, settled_at, created_at, updated_at"},
+		{"disputes", "id, payment_id, amount, currency, reason, status, withdrawn, opened_at, created_at, updated_at"},
+	} {
+		f, err := os.Open(filepath.Join(dir, "ours", table.name+".csv")) //nolint:gosec // the test's own
+		require.NoError(b, err)
+		_, err = conn.Conn().PgConn().CopyFrom(b.Context(), f, "COPY "+table.name+" ("+table.columns+") FROM STDIN (FORMAT csv)")
+		require.NoError(b, errors.Join(err, f.Close()), table.name)
+	}
+	conn.Release()
+	for _, name := range []string{"activity", "payouts", "payout_reconciliation"} {
+		f, err := os.Open(filepath.Join(dir, "theirs", name+".csv")) //nolint:gosec // the test's own
+		require.NoError(b, err)
+		_, err = b.books.Import(b.Context(), finance.File{Name: name + ".csv", ReadSeeker: f, Covers: &finance.Window{From: first, To: next}})
+		require.NoError(b, errors.Join(err, f.Close()), name)
+	}
+	return url.Values{"from": {first.Format(time.DateOnly)}, "to": {next.Format(time.DateOnly)}, "zone": {"UTC"}}.Encode()
+}
+
+// books is what finance does at the end of a month: look, follow a payout, note, sign off, take it home.
+func books(b *bed) {
+	month := b.demoMonth()
+	bea := b.token("Bea "+evil, clients.Finance)
+	p := b.tab()
+	p.open("/")
+	p.do(chromedp.SendKeys(chromedp.ID("token"), bea.Reveal()), chromedp.Submit(chromedp.ID("token")))
+	p.until(`document.title.startsWith("Month")`)
+	p.says("Nothing is stored of this period yet") // the last month that is over
+	p.says("reconciler import FILE")
+	p.judge("finance-empty")
+	require.Equal(b, []string{"Month", "Exceptions"}, eval[[]string](p, `[...document.querySelectorAll("nav li")].map(e => e.innerText)`))
+
+	p.open("/finance?" + month)
+	p.until(`document.querySelector(".plot.days")`)
+	p.says("Complete.")
+	b.pageIsCSV(p, bea.Reveal(), month)
+	v := b.visitor()
+	v.post("/sign-in", "token", bea.Reveal())
+	items, err := b.books.Items(b.Context(), finance.Filter{Status: "open"})
+	require.NoError(b, err)
+	require.NotEmpty(b, items)
+	one := "/finance/exceptions/" + jsonText(items[0].ID)
+	a := v.post(one+"/note", append(v.fields(one), "note", "asked the provider "+evil, "owner", evil)...)
+	require.Equal(b, http.StatusOK, a.status, a.body)
+	require.Equal(b, http.StatusForbidden, v.post(one+"/sign-off", "reason", "no token").status)
+	require.Equal(b, http.StatusUnprocessableEntity, v.post(one+"/sign-off", v.fields(one)...).status)
+	require.Equal(b, http.StatusConflict, v.post("/finance/sign-off", append(v.fields(one), append(formOf(month), "reason", "closed")...)...).status, "exceptions are open")
+	p.open("/finance?" + month)
+	p.judge("finance-month")
+	p.open("/finance/exceptions")
+	p.judge("finance-exceptions")
+	p.open(one)
+	p.judge("finance-exception")
+	payout := scan[string](b, `SELECT id FROM payouts ORDER BY id LIMIT 1`)
+	p.open("/finance/payouts/" + payout)
+	require.Positive(b, eval[int](p, `document.querySelectorAll("td[data-label=Booking] code").length`), "it leads to bookings")
+	p.judge("finance-payout")
+
+	csrf := v.fields(one)
+	for _, i := range items {
+		a := v.post("/finance/exceptions/"+jsonText(i.ID)+"/sign-off", append(csrf, "reason", "looked at "+evil)...)
+		require.Equal(b, http.StatusOK, a.status, a.body)
+	}
+	p.open("/finance?" + month)
+	p.do(chromedp.SendKeys(chromedp.ID("reason"), "the month is closed "+evil), chromedp.Submit(chromedp.ID("reason")))
+	p.until(`document.querySelector(".said") && document.body.innerText.includes("It is locked")`)
+	p.judge("finance-signed")
+	require.Equal(b, "Bea "+evil+": the month is closed "+evil, scan[string](b, `SELECT signed_off_by || ': ' || reason FROM finance_periods`))
+	require.Equal(b, len(items), scan[int](b, `SELECT count(*) FROM operator_actions WHERE action = 'finance_sign_off' AND actor = $1`, "Bea "+evil))
+	b.eachToTheirOwn(v)
+}
+
+// pageIsCSV compares what the page shows with what the file of the same period says.
+func (b *bed) pageIsCSV(p *tab, token, month string) {
+	b.Helper()
+	v := b.visitor()
+	v.post("/sign-in", "token", token)
+	a := v.get("/finance/report.csv?" + month)
+	require.Equal(b, http.StatusOK, a.status, a.body)
+	require.Contains(b, a.header.Get("Content-Disposition"), ".csv")
+	rows, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
+	require.NoError(b, err)
+	require.Equal(b, finance.CSVHeader(), rows[0])
+	column := func(name string) int { return slices.Index(rows[0], name) }
+	record, kind, currency, net, amount := column("record"), column("kind"), column("currency"), column("net"), column("amount")
+	want := map[string]string{}
+	for _, r := range rows[1:] {
+		switch {
+		case r[record] == "balance":
+			want[map[string]string{"opening": "Opening balance", "activity": "Net", "payouts": "Payouts", "closing": "Closing balance"}[r[kind]]+" "+r[currency]] = r[net]
+		case r[record] == "total" && r[kind] == "charge":
+			want["Gross "+r[currency]] = r[amount]
+		}
+	}
+	require.Len(b, want, 15, "five lines of three currencies")
+	shown := eval[map[string]string](p, `(() => { const t = document.querySelector(".statement"), heads = [...t.querySelectorAll("thead th")].slice(1).map(e => e.innerText);
+		return Object.fromEntries([...t.querySelectorAll("tbody tr")].flatMap(r => [...r.querySelectorAll("td")].map((c, i) =>
+			[r.querySelector("th").firstChild.textContent.trim() + " " + heads[i], c.innerText.replace(/[\s\u00a0\u202f]/g, "").replace("\u2212", "-")]))) })()`)
+	for name, text := range want {
+		require.Equal(b, text, shown[name], name)
+	}
+}
+
+// eachToTheirOwn: finance is refused on operators' pages, and operators on finance's.
+func (b *bed) eachToTheirOwn(bea *visitor) {
+	b.Helper()
+	for _, at := range []string{"/effects?stuck=1", "/audit", "/pauses", "/requests", "/runs", "/runbook", "/find?q=x"} {
+		a := bea.get(at)
+		require.Equal(b, http.StatusForbidden, a.status, at)
+		require.NotContains(b, a.body, `href="/console/audit"`, at)
+	}
+	olga := b.signedIn(b.operator)
+	for _, at := range []string{"/finance", "/finance/report.csv", "/finance/exceptions", "/finance/exceptions/1", "/finance/payouts/po_1"} {
+		a := olga.get(at)
+		require.Equal(b, http.StatusForbidden, a.status, at)
+		require.NotContains(b, a.body, `href="/console/finance`, at)
+	}
+	require.Equal(b, http.StatusForbidden, olga.post("/finance/sign-off", olga.fields("/pauses")...).status)
+	require.Equal(b, http.StatusBadRequest, bea.get("/finance?from=x&to=y&zone=z").status)
+	require.Equal(b, http.StatusNotFound, bea.get("/finance/payouts/po_none").status)
+	require.Equal(b, http.StatusNotFound, bea.get("/finance/exceptions/999999").status)
+}
+
+func jsonText(v any) string {
+	text, _ := json.Marshal(v) // cannot fail: a number
+	return string(text)
+}
+
+// formOf is an address' query as the fields of a form.
+func formOf(query string) (fields []string) {
+	values, _ := url.ParseQuery(query) // made by this test
+	for name := range values {
+		fields = append(fields, name, values.Get(name))
+	}
+	return fields
+}
