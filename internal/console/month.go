@@ -68,7 +68,7 @@ func (c *Console) month(v *visit) error {
 	page := monthPage{
 		Report: r, Query: template.URL(periodQuery(r.Period)), //nolint:gosec // encoded, as the next two
 		Earlier: template.URL(periodQuery(monthOf(first, -1, r.Period.Zone))), Later: template.URL(periodQuery(monthOf(first, 1, r.Period.Zone))), //nolint:gosec // likewise
-		OpenCount: r.Open(), BrokenCount: r.Broken(), Blank: len(r.Categories) == 0 && len(r.Balances) == 0, Over: !r.To.After(r.AsOf), Signed: len(r.SignedOff) > 0,
+		OpenCount: r.Open(), BrokenCount: r.Broken(), Blank: len(r.Categories) == 0, Over: !r.To.After(r.AsOf), Signed: len(r.SignedOff) > 0,
 	}
 	page.Other = len(r.Exceptions) - page.OpenCount
 	page.Currencies, page.Lines = statement(r)
