@@ -22,14 +22,14 @@ func TestConsoleIsServed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.Equal(t, "/console/sign-in", resp.Request.URL.Path)
-	require.Contains(t, string(text), "API token of an operator")
+	require.Contains(t, string(text), "Your API token")
 	p.stop()
 	require.Equal(t, cli.ExitDone, <-p.done)
 }
 
 func TestConsoleSettings(t *testing.T) {
 	t.Parallel()
-	pages, err := (&consoling{Console: "off"}).build(nil, nil, slog.New(slog.DiscardHandler))
+	pages, err := (&consoling{Console: "off"}).build(nil, nil, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Nil(t, pages, "off: there are none")
 	r := run(t, "postgres://127.0.0.1:1/x", words("serve"), "CONSOLE_REFRESH=10ms", "CONSOLE_SIGN_INS=0", "CONSOLE_IDLE=-1s", "OIDC_ISSUER=nowhere", "OIDC_CLIENT_ID=x")

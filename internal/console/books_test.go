@@ -38,14 +38,14 @@ func (b *bed) demoMonth() (query string) {
 		{"refunds", "id, payment_id, effect_id, amount, currency, reason, requested_by, request_reason, status, provider_refund_id, settled_at, created_at, updated_at"},
 		{"disputes", "id, payment_id, amount, currency, reason, status, withdrawn, opened_at, created_at, updated_at"},
 	} {
-		f, err := os.Open(filepath.Join(dir, "ours", table.name+".csv")) //nolint:gosec // the test's own
+		f, err := os.Open(filepath.Join(dir, "ours", table.name+".csv"))
 		require.NoError(b, err)
 		_, err = conn.Conn().PgConn().CopyFrom(b.Context(), f, "COPY "+table.name+" ("+table.columns+") FROM STDIN (FORMAT csv)")
 		require.NoError(b, errors.Join(err, f.Close()), table.name)
 	}
 	conn.Release()
 	for _, name := range []string{"activity", "payouts", "payout_reconciliation"} {
-		f, err := os.Open(filepath.Join(dir, "theirs", name+".csv")) //nolint:gosec // the test's own
+		f, err := os.Open(filepath.Join(dir, "theirs", name+".csv"))
 		require.NoError(b, err)
 		_, err = b.books.Import(b.Context(), finance.File{Name: name + ".csv", ReadSeeker: f, Covers: &finance.Window{From: first, To: next}})
 		require.NoError(b, errors.Join(err, f.Close()), name)
