@@ -137,7 +137,7 @@ func (c *serveCommand) build(
 		Payments: payments.NewViewer(pool), Actions: actions, Desk: payments.NewDesk(service, waker, c.Serving.cards(m), logger),
 		Console:        pages,
 		Operators:      desk,
-		Finance:        c.finance(pool, gateway, publisher, logger),
+		Finance:        books,
 		Ready:          func(ctx context.Context) error { return schemaReady(ctx, pool, version) },
 		Transient:      func(err error) bool { return postgres.IsTransient(err) || postgres.IsUnavailable(err) },
 		Observe:        m.observe,
