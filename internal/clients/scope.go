@@ -39,10 +39,10 @@ const part = string(Operator) + ":"
 
 // gives tells whether having a scope allows what another is needed for.
 func (s Scope) gives(need Scope) bool {
-	switch s {
-	case need:
+	switch {
+	case s == need:
 		return true
-	case Operator:
+	case s == Operator:
 		return strings.HasPrefix(string(need), part)
 	default: // whoever may do an act may look
 		return need == OperatorRead && strings.HasPrefix(string(s), part)

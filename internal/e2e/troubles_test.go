@@ -193,7 +193,7 @@ func TestFiveTroublesAreFoundUnderstoodAndReplayed(t *testing.T) {
 		t.Logf("%s: %s; %s", trouble, would, says)
 		require.Contains(t, says, want.provider, trouble)
 		console.preview(row, want.provider)
-		console.shoot("trouble-" + row.Kind + "-" + row.Status + "-" + strings.ReplaceAll(trouble, " ", "-"))
+		console.shoot("trouble-" + row.Kind + "-" + row.Status + "-" + strings.NewReplacer(" ", "-", "'", "").Replace(trouble))
 		stdout, stderr, code := x.command("worker", "outbox", "show", x.booking[trouble], "--json")
 		require.Equal(t, 1, code, stderr)
 		require.Contains(t, stdout, row.ID)
