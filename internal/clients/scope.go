@@ -39,14 +39,10 @@ const part = string(Operator) + ":"
 
 // gives tells whether having a scope allows what another is needed for.
 func (s Scope) gives(need Scope) bool {
-	switch {
-	case s == need:
-		return true
-	case s == Operator:
-		return strings.HasPrefix(string(need), part)
-	default: // whoever may do an act may look
-		return need == OperatorRead && strings.HasPrefix(string(s), part)
+	if s == Operator {
+		return need == s || strings.HasPrefix(string(need), part)
 	}
+	return need == s || need == OperatorRead && strings.HasPrefix(string(s), part) // whoever may do an act may look
 }
 
 // ParseScopes reads scopes as a person writes them, in any order and with repeats. One that does not exist, or none at
