@@ -102,7 +102,7 @@ func unfinished(f Filter, status domain.EffectStatus, after cursor) string {
 		walks = append(walks, `(SELECT `+effectColumns+lateOnes+byAge+` LIMIT @limit)`, `(SELECT `+effectColumns+`
 			FROM (SELECT o.*`+young+byAge+` LIMIT `+youngest+`) o WHERE NOT `+carried+byAge+` LIMIT @limit)`)
 	}
-	return `SELECT * FROM (` + strings.Join(walks, ` UNION ALL `) + `) AS o` + byAge + ` LIMIT @limit`
+	return `SELECT ` + effectColumns + ` FROM (` + strings.Join(walks, ` UNION ALL `) + `) AS o` + byAge + ` LIMIT @limit`
 }
 
 const byAge = ` ORDER BY o.created_at, o.id`

@@ -138,7 +138,9 @@ func recordAll(ctx context.Context, tx pgx.Tx, audits []audit) error {
 	}
 	_, err := tx.Exec(ctx, `
 		INSERT INTO operator_actions (id, actor, action, effect_id, booking_id, reason, before, after)
-		SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::uuid[], $6::text[], $7::text[]::jsonb[], $8::text[]::jsonb[])`,
+		SELECT id, actor, action, effect_id, booking_id, reason, before, after
+		  FROM unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::uuid[], $6::text[], $7::text[]::jsonb[], $8::text[]::jsonb[])
+		    AS acts (id, actor, action, effect_id, booking_id, reason, before, after)`,
 		ids, actors, actions, effects, bookings, reasons, befores, afters)
 	if err != nil {
 		return fmt.Errorf("record what was done: %w", err)
