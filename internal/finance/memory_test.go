@@ -24,7 +24,7 @@ import (
 // For the large ones (make finance-big):
 //
 //	go run ./internal/testdb/cmd/withdb -- go test ./internal/finance -run TestMemory -timeout 4h -v -finance.memory=100000,1000000
-var memorySizes = flag.String("finance.memory", "", "the two sizes of history whose peak memory is compared, such as 100000,1000000")
+var memorySizes = flag.String("finance.memory", "2000,8000", "the two sizes of history whose peak memory is compared, such as 100000,1000000")
 
 // deskEnv holds the work of a process that is measured.
 const deskEnv = "HOLDFAST_TEST_FINANCE_DESK"
@@ -94,9 +94,6 @@ func measured(url, dir, window string, files bool) error {
 // Ten times as many transactions take no more memory, and all that was planted is found among them.
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	if *memorySizes == "" {
-		t.Skip("-finance.memory=100000,1000000 was not asked for")
-	}
 	for _, source := range []string{"port", "files"} {
 		var peaks []int
 		for size := range strings.SplitSeq(*memorySizes, ",") {
