@@ -300,6 +300,33 @@ func TestIngestTransactions(t *testing.T) {
 	require.False(t, ingest(), "somebody else is at it")
 }
 
+// TestIngestTransactions_AnEmptyPageIsHeldAgainstTheBook (G8): a listing that shows nothing of a time in which a charge of ours was made moves
+// nothing while the provider itself, asked for that charge, has it; where our book is wrong alone, it is believed.
+func TestIngestTransactions_AnEmptyPageIsHeldAgainstTheBook(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.patient()
+	b.config.IngestLag = time.Millisecond
+	engine := b.engine()
+	b.work(engine, b.book("pm_card_visa"), domain.EffectCharge)
+	now := time.Now().Unix()
+	require.Eventually(t, func() bool { return time.Now().Unix() > now }, time.Minute, 10*time.Millisecond)
+	b.sim.AddFault(stripesim.Fault{Operation: "balance_transactions.list", Fault: "list_page_empty", Times: -1})
+	for range 2 {
+		_, err := engine.IngestTransactions(b.ctx)
+		require.ErrorIs(t, err, payments.ErrUnread)
+		require.ErrorContains(t, err, "the listing lacks transaction txn_")
+		var read bool
+		b.scan(`SELECT read_to > read_from FROM provider_transactions_cursor`, &read)
+		require.False(t, read)
+		require.Zero(t, b.transactions())
+	}
+	b.exec(`UPDATE payments SET provider_intent_id = 'pi_of_nobody'`)
+	more, err := engine.IngestTransactions(b.ctx)
+	require.NoError(t, err)
+	require.True(t, more)
+}
+
 func (b *bed) transactions() (n int) {
 	b.Helper()
 	b.scan(`SELECT count(*) FROM provider_transactions`, &n)

@@ -21,8 +21,8 @@ type Accountant interface {
 	// page by page; some may come twice. An error means that the listing is incomplete, and so proves nothing about what it
 	// lacks; what was handed on before is true all the same. An error of each ends the listing, and is returned.
 	EachTransaction(ctx context.Context, from, to time.Time, each func([]Transaction) error) error
-	// ChargeTransactions lists those of an intent's charges. A charge that has none yet is left out; an error means that
-	// the listing is incomplete.
+	// ChargeTransactions lists those of an intent's charges. A charge that has none yet is left out. It returns ErrNoIntent if the
+	// account does not know the intent; any other error means that the listing is incomplete.
 	ChargeTransactions(ctx context.Context, intentID string) ([]Transaction, error)
 }
 
@@ -64,8 +64,9 @@ func (p *Payments) ReadTransactions(ctx context.Context, from, to time.Time) (li
 		return 0, err
 	}
 	var stored error
+	pages := 0
 	err = p.gateway.EachTransaction(ctx, from, to, func(page []Transaction) error {
-		listed += len(page)
+		listed, pages = listed+len(page), pages+1
 		if stored = StoreTransactions(ctx, p.pool, page); stored == nil {
 			stored = p.config.Page(ctx)
 		}
@@ -77,7 +78,7 @@ func (p *Payments) ReadTransactions(ctx context.Context, from, to time.Time) (li
 	case err != nil:
 		return listed, fmt.Errorf("read the provider's transactions: %w: %w", ErrUnread, err)
 	}
-	return listed, nil
+	return listed, CheckListing(ctx, p.pool, p.gateway, from, to, Listed{int64(listed), int64(pages)}, p.config.Page)
 }
 
 // StoreTransactions stores transactions and enters them into the ledger, in one transaction of the database. What is stored already

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/csv"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,4 +94,60 @@ func TestFinanceCommands(t *testing.T) {
 	require.Equal(t, cli.ExitUsage, code, errs)
 	code, _, _ = b.run(t, "", "report")
 	require.Equal(t, cli.ExitUsage, code)
+}
+
+// A run that could not read all of the provider's books says so, exits 3 and accuses nobody, in whatever format; once they can be read, the
+// same command finds what is there.
+func TestReport_AnIncompleteRunAccusesNobody(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	sim, err := stripesim.Start(t.Context(), "127.0.0.1:0", stripesim.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sim.Close()) })
+	b.provider = sim.URL
+	ask, err := http.NewRequestWithContext(t.Context(), http.MethodPost, sim.URL+"/v1/payment_intents", strings.NewReader(
+		"amount=9000&currency=eur&payment_method=pm_card_visa&confirm=true&payment_method_types[0]=card"))
+	require.NoError(t, err)
+	ask.SetBasicAuth("sk_test_reconciler", "")
+	ask.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	ask.Header.Set("Idempotency-Key", "a stranger's")
+	answer, err := http.DefaultClient.Do(ask)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	charge := sim.Ledger().Charges[0].ID
+	for range 100 { // the second page is of one row
+		_, err := sim.Act(stripesim.Action{Action: "refund", Charge: charge, Amount: 1})
+		require.NoError(t, err)
+	}
+	now := time.Now().UTC()
+	require.Eventually(t, func() bool { return time.Now().Unix() > now.Unix() }, time.Minute, 10*time.Millisecond)
+	report := func(format string) (int, string, string) {
+		return b.run(t, "", "report", "--from", now.AddDate(0, 0, -1).Format(time.DateOnly), "--to", now.AddDate(0, 0, 1).Format(time.DateOnly), "--zone", "UTC",
+			"--ingest-lag", "1ms", "--format", format)
+	}
+	for _, tt := range []struct {
+		fault        stripesim.Fault
+		format, says string
+	}{
+		{stripesim.Fault{Fault: "list_page_error"}, "table", "INCOMPLETE"},
+		{stripesim.Fault{Fault: "list_page_error", Nth: 2}, "csv", "incomplete,"},
+		{stripesim.Fault{Fault: "list_page_empty", Nth: 2}, "json", `"complete":false`},
+	} {
+		tt.fault.Operation, tt.fault.Times = "balance_transactions.list", -1
+		sim.AddFault(tt.fault)
+		code, out, errs := report(tt.format)
+		sim.ClearFaults()
+		require.Equal(t, cli.ExitUnknown, code, "%s %s", out, errs)
+		require.Contains(t, out, tt.says)
+		var items int
+		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM reconciliation_items`).Scan(&items))
+		require.Zero(t, items)
+	}
+	code, out, errs := report("json")
+	require.Equal(t, cli.ExitProblem, code, errs)
+	var r finance.Report
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.True(t, r.Complete)
+	require.Equal(t, 101, r.Open())
 }

@@ -110,6 +110,11 @@ func (p port) EachTransaction(_ context.Context, from, to time.Time, each func([
 	return p.books.Each(from.Unix(), to.Unix(), p.page, func(part []history.Transaction) error { return each(translate(part)) })
 }
 
+// ChargeTransactions knows nothing: what these books list is all that there is.
+func (port) ChargeTransactions(context.Context, string) ([]payments.Transaction, error) {
+	return nil, nil
+}
+
 func (p port) EachPayoutTransaction(_ context.Context, id string, each func([]payments.Transaction) error) error {
 	return p.books.EachOf(id, p.page, func(part []history.Transaction) error { return each(translate(part)) })
 }

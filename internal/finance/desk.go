@@ -13,8 +13,7 @@ import (
 
 // Provider is what finance reads of the provider's. An error means that a listing is incomplete.
 type Provider interface {
-	// EachTransaction is [payments.Accountant]'s.
-	EachTransaction(ctx context.Context, from, to time.Time, each func([]payments.Transaction) error) error
+	payments.Accountant
 	// Payout reads one payout.
 	Payout(ctx context.Context, id string) (payments.Payout, error)
 	// EachPayoutTransaction hands on what went out with an automatic payout, page by page, without the payout itself.

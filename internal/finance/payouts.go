@@ -51,8 +51,10 @@ func (d *Desk) readPayout(ctx context.Context, w Window, politely bool) (bool, e
 		return true, nil
 	}
 	var ours error
+	rows := 0
 	if err = d.budget.Take(ctx); err == nil {
 		err = d.provider.EachPayoutTransaction(ctx, id, func(page []payments.Transaction) error {
+			rows += len(page)
 			ids := make([]string, len(page))
 			for i, t := range page {
 				ids[i] = t.ID
@@ -71,6 +73,8 @@ func (d *Desk) readPayout(ctx context.Context, w Window, politely bool) (bool, e
 		return true, ours
 	case err != nil:
 		return true, fmt.Errorf("%w: a payout's transactions: %w", ErrIncomplete, err)
+	case rows == 0: // of what is paid out something must have come in
+		return true, fmt.Errorf("%w: a payout's transactions: nothing is listed of payout %s", ErrIncomplete, id)
 	}
 	return true, d.payoutIsWhole(ctx, id)
 }

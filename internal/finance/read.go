@@ -86,44 +86,21 @@ func (d *Desk) readWindow(ctx context.Context, w Window, tell func(rows int)) er
 	if err != nil {
 		return err
 	}
-	var rows, pages int64
-	var ours error // of our own, and no fault of the listing
-	list := func() (unread error) {
-		rows = 0
-		if ours = d.budget.Take(ctx); ours != nil {
-			return ours
-		}
-		return d.provider.EachTransaction(ctx, w.From, w.To, func(page []payments.Transaction) error {
-			rows, pages = rows+int64(len(page)), pages+1
-			if ours = payments.StoreTransactions(ctx, d.pool, page); ours == nil {
-				ours = d.budget.Take(ctx)
-			}
-			tell(len(page))
-			return ours
-		})
-	}
-	unread := list()
-	if unread == nil && rows == 0 { // nothing at all: is that likely?
+	listed, unread, ours := d.list(ctx, w, tell)
+	if unread == nil && ours == nil && listed.Rows == 0 { // nothing at all: is that likely?
 		var busy bool
-		busy, ours = d.busy(ctx, w)
-		if busy && ours == nil {
-			unread = list()
+		if busy, ours = d.busy(ctx, w); busy && ours == nil {
+			listed, unread, ours = d.list(ctx, w, tell)
 		}
 	}
 	why := ""
-	if unread != nil {
-		why = "the provider's transactions could not be read"
-	} else if ours == nil {
-		var lacking bool
-		if lacking, ours = d.lacks(ctx, w, rows); lacking {
-			why = "the provider's listing lacks transactions that it had before"
-			unread = errors.New(why)
-		}
-	}
-	if ours != nil {
+	switch {
+	case ours != nil:
 		why = "the reading was broken off"
+	case unread != nil:
+		why = "the provider's transactions could not be read"
 	}
-	ended := d.end(context.WithoutCancel(ctx), run, rows, pages, why)
+	ended := d.end(context.WithoutCancel(ctx), run, listed.Rows, listed.Pages, why)
 	switch {
 	case ours != nil:
 		return errors.Join(ours, ended)
@@ -133,6 +110,30 @@ func (d *Desk) readWindow(ctx context.Context, w Window, tell func(rows int)) er
 	return ended
 }
 
+// list lists a window and stores it, page by page. unread says why it is not all there is; ours is an error of our own, and no fault of
+// the listing.
+func (d *Desk) list(ctx context.Context, w Window, tell func(rows int)) (listed payments.Listed, unread, ours error) {
+	if ours = d.budget.Take(ctx); ours != nil {
+		return listed, nil, ours
+	}
+	unread = d.provider.EachTransaction(ctx, w.From, w.To, func(page []payments.Transaction) error {
+		listed.Rows, listed.Pages = listed.Rows+int64(len(page)), listed.Pages+1
+		if ours = payments.StoreTransactions(ctx, d.pool, page); ours == nil {
+			ours = d.budget.Take(ctx)
+		}
+		tell(len(page))
+		return ours
+	})
+	if unread != nil || ours != nil {
+		return listed, unread, ours
+	}
+	err := payments.CheckListing(ctx, d.pool, d.provider, w.From, w.To, listed, d.budget.Take)
+	if errors.Is(err, payments.ErrUnread) {
+		return listed, err, nil
+	}
+	return listed, nil, err
+}
+
 // busy tells whether our book has anything in a window: then an empty listing is asked for twice.
 func (d *Desk) busy(ctx context.Context, w Window) (busy bool, err error) {
 	err = d.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM ledger_entries WHERE origin = 'book' AND occurred_at >= $1 AND occurred_at < $2)`, w.From, w.To).Scan(&busy)
@@ -140,15 +141,6 @@ func (d *Desk) busy(ctx context.Context, w Window) (busy bool, err error) {
 		return false, fmt.Errorf("look into the book: %w", err)
 	}
 	return busy, nil
-}
-
-// lacks tells whether more is stored of a window than its listing has shown.
-func (d *Desk) lacks(ctx context.Context, w Window, listed int64) (lacks bool, err error) {
-	err = d.pool.QueryRow(ctx, `SELECT count(*) > $3 FROM provider_transactions WHERE created_at >= $1 AND created_at < $2`, w.From, w.To, listed).Scan(&lacks)
-	if err != nil {
-		return false, fmt.Errorf("compare a listing with what is stored: %w", err)
-	}
-	return lacks, nil
 }
 
 // begin writes down that a run has begun.

@@ -113,7 +113,8 @@ type bookedCharge struct {
 	BalanceTransaction *movement `json:"balance_transaction"`
 }
 
-// ChargeTransactions lists the balance transactions of an intent's charges.
+// ChargeTransactions lists the balance transactions of an intent's charges. The error is payments.ErrNoIntent if Stripe says that the
+// account has no such intent.
 func (g *Gateway) ChargeTransactions(ctx context.Context, intentID string) ([]payments.Transaction, error) {
 	act := "list charges with their balance transactions"
 	if !idFits(intentID) {
@@ -132,6 +133,10 @@ func (g *Gateway) ChargeTransactions(ctx context.Context, intentID string) ([]pa
 		t, err := translateMovement(c.BalanceTransaction, &c.cause)
 		return c.ID, &t, err
 	})
+	var refused *ReadError
+	if errors.As(err, &refused) && refused.HTTPStatus == http.StatusNotFound && refused.Code == string(sdk.ErrorCodeResourceMissing) {
+		refused.cause = payments.ErrNoIntent
+	}
 	var booked []payments.Transaction
 	for _, t := range found {
 		if t != nil {

@@ -1,6 +1,8 @@
 package stripe
 
 import (
+	"errors"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -123,6 +125,15 @@ func TestAChargesTransactionMayBeMissing(t *testing.T) {
 	}
 	_, err = quick(t, p.URL).ChargeTransactions(t.Context(), "no id")
 	require.Error(t, err)
+	for status, says := range map[int]string{http.StatusNotFound: `{"error": {"type": "invalid_request_error", "code": "resource_missing"}}`, http.StatusUnauthorized: "{}"} {
+		p := newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(says))
+		})
+		_, err = quick(t, p.URL).ChargeTransactions(t.Context(), intentID)
+		require.Equal(t, status == http.StatusNotFound, errors.Is(err, payments.ErrNoIntent), "%v", err)
+		require.Error(t, err)
+	}
 }
 
 // listed collects a listing; half of one is nothing.
