@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,8 +31,8 @@ const windowTotals = `
 	  FROM (SELECT category, currency, count(*) AS count, sum(amount) AS amount, sum(fee) AS fee, sum(net) AS net
 	          FROM provider_transactions WHERE created_at >= $1 AND created_at < $2 GROUP BY category, currency) AS t`
 
-// SignOffPeriod locks a period that is over, was read whole and has no open exceptions. What is found in it later is an exception of
-// its own. Anything that stands in the way is an *outbox.RefusedError.
+// SignOffPeriod locks a period that is over, was read whole, has no open exceptions and of which all identities hold. What is found in it
+// later is an exception of its own. Anything that stands in the way is an *outbox.RefusedError.
 func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, reason string) (SignedPeriod, error) {
 	w, err := d.Window(ctx, p)
 	if err != nil {
@@ -44,20 +45,31 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 	err = postgres.InTx(ctx, d.pool, func(tx pgx.Tx) error {
 		var open, overlaps int
 		var totals json.RawMessage
+		var r Report
 		b := &pgx.Batch{}
 		postgres.Exec(b, "lock the periods", `LOCK TABLE finance_periods IN SHARE ROW EXCLUSIVE MODE`)
 		postgres.One(b, "count what is open", func(n struct{ Open, Overlaps int }) { open, overlaps = n.Open, n.Overlaps }, `
 			SELECT (SELECT count(*) FROM reconciliation_items WHERE status = 'open' AND occurred_at >= $1 AND occurred_at < $2) AS open,
 			       (SELECT count(*) FROM finance_periods WHERE tstzrange(from_at, to_at) && tstzrange($1, $2)) AS overlaps`, w.From, w.To)
 		postgres.One(b, "sum up", func(t struct{ Totals json.RawMessage }) { totals = t.Totals }, `SELECT (`+windowTotals+`) AS totals`, w.From, w.To)
+		postgres.All(b, "balances", &r.Balances, reportBalances, w.From, w.To)
+		postgres.All(b, "categories", &r.Categories, reportCategories, w.From, w.To)
+		postgres.All(b, "payouts", &r.Payouts, reportPayouts, w.From, w.To)
+		postgres.All(b, "what is signed off of payouts", &r.Exceptions, `
+			SELECT `+itemColumns+` FROM reconciliation_items
+			 WHERE status = 'signed_off' AND kind = 'payout_differs' AND occurred_at >= $1 AND occurred_at < $2 ORDER BY id`, w.From, w.To)
 		if err := postgres.Send(ctx, tx, b); err != nil {
 			return err
 		}
+		r.identities()
 		switch {
 		case overlaps > 0:
 			return &outbox.RefusedError{Reason: "a part of the period is signed off already"}
 		case open > 0:
 			return &outbox.RefusedError{Reason: fmt.Sprintf("%d exceptions are open in the period: explain them, or sign them off with a reason", open)}
+		case r.Broken() > 0:
+			return &outbox.RefusedError{Reason: fmt.Sprintf("%d of the period's checks do not hold: %s. Nothing that is booked can be changed: have the "+
+				"difference found, and put right by an entry", r.Broken(), r.broken())}
 		}
 		err := tx.QueryRow(ctx, `
 			INSERT INTO finance_periods (id, zone, from_at, to_at, totals, signed_off_by, reason) VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -68,6 +80,17 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 		return outbox.RecordAct(ctx, tx, outbox.Act{Actor: actor, Action: "finance_period_sign_off", Reason: reason, Before: nil, After: signed})
 	})
 	return signed, err
+}
+
+// broken names the first identities that do not hold.
+func (r *Report) broken() string {
+	var names []string
+	for _, i := range r.Identities {
+		if !i.Holds && len(names) < 5 {
+			names = append(names, i.Name+" ("+i.Currency+")")
+		}
+	}
+	return strings.Join(names, "; ")
 }
 
 // Signed lists the periods that are signed off and touch a window.

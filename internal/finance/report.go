@@ -219,7 +219,7 @@ func day(s string) time.Time {
 	return t
 }
 
-// identities checks the period's equations.
+// identities checks the period's equations. A payout that differs from its rows by just what was signed off as an exception is explained.
 func (r *Report) identities() {
 	add := func(name, currency string, left, right int64) {
 		r.Identities = append(r.Identities, Identity{name, currency, left, right, left == right})
@@ -230,8 +230,18 @@ func (r *Report) identities() {
 	for _, b := range r.Balances {
 		add("opening + activity + payouts = closing", b.Currency, b.Opening+b.Activity+b.Payouts, b.Closing)
 	}
+	explained := map[string]int64{}
+	for _, i := range r.Exceptions {
+		if i.Kind == PayoutDiffers && i.Status == "signed_off" && i.Amount != nil {
+			explained[i.About] = *i.Amount
+		}
+	}
 	for _, p := range r.Payouts {
-		if p.Rows > 0 {
+		amount, signed := explained[p.ID]
+		switch {
+		case signed:
+			add("payout "+p.ID+" = the sum of its rows and what was signed off", p.Currency, p.Amount, p.RowsNet+amount)
+		case p.Rows > 0:
 			add("payout "+p.ID+" = the sum of its rows", p.Currency, p.Amount, p.RowsNet)
 		}
 	}
