@@ -30,6 +30,7 @@ type serveCommand struct {
 	Service  cli.Service  `embed:""`
 	Console  consoling    `embed:""`
 	Desk     desk         `embed:""`
+	Books    cli.Books    `embed:""`
 }
 
 // Help says more than the summary.
@@ -50,6 +51,7 @@ func (c *serveCommand) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Pool.Configure(getenv, p)
 	c.Console.configure(getenv, p)
 	c.Desk.configure(getenv, p)
+	c.Books.Configure(getenv, p)
 }
 
 // Run serves until ctx ends.
@@ -72,7 +74,7 @@ func (c *serveCommand) Run(ctx context.Context, io cli.IO) error {
 		return err
 	}
 	defer disconnect()
-	api, err := c.build(pool, waker, inbox, publisher, newMetrics(registry, pool), logger) //nolint:contextcheck // handlers take the request's context
+	api, err := c.build(ctx, pool, waker, inbox, publisher, newMetrics(registry, pool), logger)
 	if err != nil {
 		return err
 	}
@@ -110,7 +112,7 @@ func (c *serveCommand) inbox(ctx context.Context, pool *pgxpool.Pool, registry *
 }
 
 func (c *serveCommand) build(
-	pool *pgxpool.Pool, waker *outbox.Waker, inbox httpapi.Inbox, publisher outbox.Publisher, m *metrics, logger *slog.Logger,
+	ctx context.Context, pool *pgxpool.Pool, waker *outbox.Waker, inbox httpapi.Inbox, publisher outbox.Publisher, m *metrics, logger *slog.Logger,
 ) (*httpapi.Server, error) {
 	service := bookings.New(pool, waker, c.Serving.bookings())
 	version, err := migrations.Version()
@@ -126,12 +128,12 @@ func (c *serveCommand) build(
 		actions = payments.NewActions(gateway)
 	}
 	desk := c.Desk.open(pool, service, waker, gateway, publisher, logger)
-	books := c.finance(pool, gateway, publisher, logger)
-	pages, err := c.Console.build(pool, desk, books, logger)
+	books := c.finance(ctx, pool, gateway, publisher, logger)
+	pages, err := c.Console.build(pool, desk, books, logger) //nolint:contextcheck // handlers take the request's context
 	if err != nil {
 		return nil, err
 	}
-	return httpapi.New(httpapi.Config{
+	return httpapi.New(httpapi.Config{ //nolint:contextcheck // likewise
 		Clients: clients.New(pool), Bookings: service, Catalogue: service,
 		Inbox: inbox, Events: outbox.NewEvents(pool),
 		Payments: payments.NewViewer(pool), Actions: actions, Desk: payments.NewDesk(service, waker, c.Serving.cards(m), logger),

@@ -27,6 +27,7 @@ type settings struct {
 	Watch    time.Duration `default:"48h" help:"How long after its end a booking's intent is still read now and then." setting:"RECONCILE_WATCH"`
 	Events   events        `embed:""`
 	Ingest   ingest        `embed:""`
+	Books    cli.Books     `embed:""`
 	Ceiling  int           `default:"1000" help:"Most items of one kind in one round." setting:"RECONCILE_CEILING"`
 }
 
@@ -39,6 +40,7 @@ func (c *settings) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Liveness.Configure(getenv, p)
 	c.Events.configure(p)
 	c.Ingest.configure(p)
+	c.Books.Configure(getenv, p)
 	for name, d := range map[string]time.Duration{
 		"RECONCILE_INTERVAL": c.Interval, "RECONCILE_POLL": c.Poll, "RECONCILE_WATCH": c.Watch,
 	} {
@@ -95,17 +97,22 @@ func (c *settings) reconciler(p *parts, gateway payments.Gateway, sweep outbox.S
 		Lease:         step + 10*time.Second,
 		EventInterval: c.Events.Interval, EventKeep: c.Events.Keep,
 		SweepInterval: c.Events.SweepInterval, SweepLag: c.Events.SweepLag, SweepOverlap: c.Events.SweepOverlap,
-		IngestInterval: c.Ingest.Interval, IngestLag: c.Ingest.Lag, IngestOverlap: c.Ingest.Overlap,
-		Page:  finance.NewBudget(p.pool, c.Ingest.ReadsPerSecond).Take,
+		IngestInterval: c.Ingest.Interval, IngestLag: c.Books.Lag, IngestOverlap: c.Ingest.Overlap,
+		Page:  finance.NewBudget(p.pool, c.Books.ReadsPerSecond).Take,
 		Meter: p.meter, Sends: p.sends,
 	}, p.logger)
-	desk := finance.New(p.pool, p.gateway, finance.Config{Lag: c.Ingest.Lag, ReadsPerSecond: c.Ingest.ReadsPerSecond}, p.logger)
+	desk := finance.New(p.pool, p.gateway, finance.Config{
+		Lag: c.Books.Lag, LateAfter: c.Books.LateAfter, ReadsPerSecond: c.Books.ReadsPerSecond, Every: c.Ingest.Matching,
+	}, p.logger)
 	sweep.DeadAfter, sweep.Revived = c.Liveness.WorkerDeadAfter, p.revived
 	sweeper := outbox.NewSweeper(p.pool, sweep)
-	works := append(engine.Works(), payments.Work{Name: "payouts", Step: desk.ReadPayout, Interval: c.Ingest.Interval}, payments.Work{Name: "lost jobs", Step: func(ctx context.Context) (bool, error) {
-		revived, err := sweeper.Sweep(ctx)
-		return revived > 0, err
-	}})
+	works := append(engine.Works(),
+		payments.Work{Name: "payouts", Step: desk.ReadPayout, Interval: c.Ingest.Interval},
+		payments.Work{Name: "comparisons", Step: desk.Watch, Interval: c.Ingest.Matching},
+		payments.Work{Name: "lost jobs", Step: func(ctx context.Context) (bool, error) {
+			revived, err := sweeper.Sweep(ctx)
+			return revived > 0, err
+		}})
 	return payments.NewReconciler(works, payments.Rhythm{
 		Interval: c.Interval, Ceiling: c.Ceiling, Step: step, Drain: drain,
 	}, p.logger)

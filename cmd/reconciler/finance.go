@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/user"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,40 +18,24 @@ import (
 	"holdfast/payments/stripe"
 )
 
-// matching is how long one side may be without the other, and how fast the provider's books are read.
-type matching struct {
-	LateAfter      time.Duration `default:"72h" help:"How long what one side lacks is only late; then it is missing." setting:"FINANCE_LATE_AFTER"`
-	ReadsPerSecond float64       `default:"20" help:"Most pages of the provider's books that all processes together read in a second; leave most of what the provider allows to charges." setting:"FINANCE_READS_PER_SECOND"`
-	Wait           time.Duration `default:"30s" help:"How long to wait for another run that is matching." setting:"FINANCE_WAIT"`
-}
-
-func (m *matching) configure(p *cli.Problems) {
-	if m.LateAfter <= 0 || m.Wait <= 0 {
-		p.Add("FINANCE_LATE_AFTER and FINANCE_WAIT must be more than 0, not %s and %s", m.LateAfter, m.Wait)
-	}
-	if m.ReadsPerSecond <= 0 {
-		p.Add("FINANCE_READS_PER_SECOND (--reads-per-second): %g is not more than 0", m.ReadsPerSecond)
-	}
-}
-
 // books is what every finance command needs.
 type books struct {
 	Database cli.Database  `kong:"-"`
 	Account  cli.Account   `kong:"-"`
 	Broker   domain.Secret `kong:"-"` // NATS_URL; may hold credentials. Empty: the stream is not compared with what was published
 	Timeout  time.Duration `default:"30s" help:"How long one exchange with the payment provider may take." name:"stripe-timeout" setting:"STRIPE_TIMEOUT"`
-	Lag      time.Duration `default:"5m" help:"How long ago a window must have ended to be read." name:"ingest-lag" setting:"INGEST_LAG"`
-	Matching matching      `embed:""`
+	Wait     time.Duration `default:"30s" help:"How long to wait for another run that is matching." setting:"FINANCE_WAIT"`
+	Reading  cli.Books     `embed:""`
 }
 
 // Configure reads the environment. Without STRIPE_API_KEY nothing is read from the provider.
 func (c *books) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Database.Configure(getenv, p)
 	c.Account.Configure(getenv, p)
-	c.Matching.configure(p)
+	c.Reading.Configure(getenv, p)
 	c.Broker = domain.Secret(getenv("NATS_URL"))
-	if c.Timeout <= 0 || c.Lag <= 0 {
-		p.Add("STRIPE_TIMEOUT and INGEST_LAG must be more than 0, not %s and %s", c.Timeout, c.Lag)
+	if c.Timeout <= 0 || c.Wait <= 0 {
+		p.Add("STRIPE_TIMEOUT and FINANCE_WAIT must be more than 0, not %s and %s", c.Timeout, c.Wait)
 	}
 }
 
@@ -100,7 +82,7 @@ func (c *books) with(ctx context.Context, io cli.IO, work func(ctx context.Conte
 
 func (c *books) desk(pool *pgxpool.Pool, stream *outbox.JetStream, tell func(finance.Progress), logger *slog.Logger) (*finance.Desk, error) {
 	config := finance.Config{
-		Lag: c.Lag, LateAfter: c.Matching.LateAfter, ReadsPerSecond: c.Matching.ReadsPerSecond, Wait: c.Matching.Wait, Progress: tell,
+		Lag: c.Reading.Lag, LateAfter: c.Reading.LateAfter, ReadsPerSecond: c.Reading.ReadsPerSecond, Wait: c.Wait, Progress: tell,
 	}
 	if stream != nil {
 		config.Stream = stream
@@ -121,17 +103,8 @@ type person struct {
 }
 
 func (p person) actor() outbox.Actor {
-	if p.Actor != "" {
-		return outbox.Actor(p.Actor)
-	}
-	name, host := "unknown", "unknown"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	if h, err := os.Hostname(); err == nil {
-		host = h
-	}
-	return outbox.Actor(name + "@" + host)
+	who := cli.Operator{Actor: p.Actor}
+	return outbox.Actor(who.Name())
 }
 
 // progress tells how far a long run is: in place on a terminal, as structured lines elsewhere.

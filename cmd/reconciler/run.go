@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"holdfast/internal/cli"
+	"holdfast/internal/finance"
 	"holdfast/internal/telemetry"
 	"holdfast/outbox"
 	"holdfast/payments"
@@ -35,7 +36,7 @@ func (c *runCommand) Run(ctx context.Context, io cli.IO) error {
 	reconciler := c.Settings.reconciler(parts, parts.gateway, outbox.SweepConfig{}, c.Service.DrainTimeout)
 	registry := telemetry.NewRegistry()
 	registry.MustRegister(parts.meter, parts.sends, parts.revived, outbox.NewCollector(parts.pool, logger), payments.NewCollector(parts.pool, logger),
-		payments.NewOverdueCollector(parts.pool, c.Settings.Sending.ProviderKeyHorizon, logger))
+		payments.NewOverdueCollector(parts.pool, c.Settings.Sending.ProviderKeyHorizon, logger), finance.NewCollector(parts.pool, logger))
 	handler := telemetry.Handler(registry, telemetry.DatabaseReady(parts.pool))
 	stopMetrics, err := telemetry.Serve(ctx, c.Service.MetricsAddr, handler, logger)
 	if err != nil {

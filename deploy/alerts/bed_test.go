@@ -22,6 +22,7 @@ import (
 	"holdfast/domain"
 	"holdfast/internal/bookings"
 	"holdfast/internal/clients"
+	"holdfast/internal/finance"
 	"holdfast/internal/httpapi"
 	"holdfast/internal/postgres"
 	"holdfast/internal/telemetry"
@@ -77,7 +78,7 @@ func setup(t *testing.T) *bed {
 	// worker and reconciler
 	sends, delivery, revived, meter := payments.NewSendCounter(), outbox.NewDeliveryHistogram(), outbox.NewRevivedCounter(), payments.NewMeter()
 	b.registry.MustRegister(sends, delivery, revived, meter, outbox.NewCollector(b.db.Pool, logger), payments.NewCollector(b.db.Pool, logger),
-		payments.NewOverdueCollector(b.db.Pool, 20*time.Hour, logger))
+		payments.NewOverdueCollector(b.db.Pool, 20*time.Hour, logger), finance.NewCollector(b.db.Pool, logger))
 	b.engine = payments.New(b.db.Pool, gateway, noWaker{}, payments.Config{
 		Backoff: time.Millisecond, MaxSends: 3, Lease: time.Millisecond, SweepLag: time.Millisecond, Sends: sends, Meter: meter,
 	}, logger)

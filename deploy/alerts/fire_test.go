@@ -65,6 +65,23 @@ func receipt(status, since string) func(b *bed) {
 	}
 }
 
+// exception is one that is open.
+func exception(kind string) func(b *bed) {
+	return func(b *bed) {
+		compared("0")(b)
+		b.exec(`INSERT INTO reconciliation_items (kind, about, occurred_at, why, owner, run_id)
+			SELECT $1, 'txn_1', now(), 'why', 'finance', id FROM reconciliation_runs`, kind)
+	}
+}
+
+// compared says how long ago the time ended up to which the books were compared.
+func compared(since string) func(b *bed) {
+	return func(b *bed) {
+		b.exec(`INSERT INTO reconciliation_runs (id, kind, status, from_at, to_at, finished_at)
+			VALUES (gen_random_uuid(), 'match', 'complete', now() - interval '1 day', now() - $1::text::interval, now())`, since)
+	}
+}
+
 // faulty charges bookings while the provider has a fault.
 func faulty(operation, fault string, n int) func(b *bed) {
 	return func(b *bed) {
@@ -160,6 +177,11 @@ var troubles = map[string]trouble{
 		require.NoError(b, err)
 		b.exec(`UPDATE provider_events SET status = 'ignored', finished_at = now()`)
 	}, again: 10 * time.Minute},
+	"a booking was charged twice":  {fires: []string{"DoubleCharge"}, begin: exception("two_charges")},
+	"a refund was made by hand":    {fires: []string{"ExceptionsOpen"}, begin: exception("refund_without_cause")},
+	"the provider is an hour late": {begin: exception("late")},
+	"the books are not compared":   {fires: []string{"BooksNotCompared"}, begin: compared("7201 seconds")},
+	"the books were compared":      {begin: compared("1 hour")},
 	"the database is away": {fires: []string{"DatabaseUnread"}, begin: func(b *bed) {
 		b.exec(`ALTER TABLE outbox RENAME TO elsewhere`)
 	}},

@@ -45,7 +45,7 @@ type bed struct {
 	start    time.Time // of the next booking
 	url      string    // of the API
 	operator domain.Secret
-	books    *finance.Desk
+	books    *finance.Comparing
 }
 
 type noWaker struct{}
@@ -67,7 +67,9 @@ func setup(t *testing.T, change ...func(*console.Config)) *bed {
 	gateway, err := stripe.New(stripe.Config{APIKey: "sk_test_console", BaseURL: b.sim.URL, Timeout: 20 * time.Second})
 	require.NoError(t, err)
 	b.money = payments.New(b.db.Pool, gateway, noWaker{}, payments.Config{Backoff: time.Millisecond, MaxSends: 2, Lease: time.Millisecond}, quiet)
-	b.books = finance.New(b.db.Pool, nil, finance.Config{}, quiet)
+	b.books = finance.NewComparing(t.Context(), 5*time.Second, func(tell func(finance.Progress)) *finance.Desk {
+		return finance.New(b.db.Pool, nil, finance.Config{Fresh: time.Minute, Progress: tell}, quiet)
+	})
 	config := console.Config{
 		Books:   b.books,
 		Desk:    operator.New(b.db.Pool, b.bookings, b.money, nil, operator.Config{SecondPerson: map[string]int64{"EUR": 10_000}}, quiet),

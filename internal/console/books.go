@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -59,6 +60,7 @@ func monthOf(day time.Time, more int, zone string) finance.Period {
 func explainBooks(err error) error {
 	var known *trouble
 	var invalid *domain.ValidationError
+	var comparing *finance.ComparingError
 	exceptions := link{"/finance/exceptions", "Exceptions"}
 	switch {
 	case err == nil, errors.As(err, &known):
@@ -71,11 +73,24 @@ func explainBooks(err error) error {
 	case errors.Is(err, finance.ErrIncomplete):
 		return refusal(http.StatusConflict, "The period cannot be signed off",
 			"Not all of the provider's books were read for it. The reconciler reads them by itself while it runs (reconciler run); or import the provider's report (reconciler import FILE). Nothing was changed.")
-	case errors.Is(err, domain.ErrBusy):
+	case errors.As(err, &comparing):
+		t := refusal(http.StatusServiceUnavailable, "The books are being compared", far(comparing.Progress)+
+			" It goes on by itself, and this page loads itself again until it is done.", exceptions)
+		t.Again = true
+		return t
+	case errors.Is(err, domain.ErrBusy), errors.Is(err, context.DeadlineExceeded):
 		return refusal(http.StatusServiceUnavailable, "The books are being compared", "Another comparison is going on. Load the page again in a moment.")
-	case errors.Is(err, context.DeadlineExceeded):
-		return refusal(http.StatusServiceUnavailable, "The provider's books are still being read",
-			"What was read so far is kept. Load the page again in a moment: it goes on from there.")
 	}
 	return err
+}
+
+// far tells how far a comparison is.
+func far(p finance.Progress) string {
+	switch p.Stage {
+	case "read":
+		return fmt.Sprintf("The provider's transactions are read first: %d so far, %.0f %% of what was not read yet.", p.Rows, 100*p.Done)
+	case "match":
+		return fmt.Sprintf("%.0f %% of the period is done.", 100*p.Done)
+	}
+	return "It has begun."
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"errors"
 	"html/template"
 	"net/http"
 	"time"
@@ -144,7 +145,13 @@ func (c *Console) signOffMonth(v *visit) error {
 	if err := reasoned(v.form("reason")); err != nil {
 		return err.with(back)
 	}
-	if _, err := c.config.Books.SignOffPeriod(v.r.Context(), p, v.actor(), v.form("reason")); err != nil {
+	_, err := c.config.Books.SignOffPeriod(v.r.Context(), p, v.actor(), v.form("reason"))
+	var comparing *finance.ComparingError
+	if errors.As(err, &comparing) {
+		v.say("The books are compared once more. The period is then signed off, if nothing stands against it.")
+		return v.see(back.Path)
+	}
+	if err != nil {
 		return v.explain(explainBooks(err)).with(back)
 	}
 	v.say("The period is signed off. What differs from it later is listed as an exception.")

@@ -22,6 +22,7 @@ type trouble struct {
 	Title  string
 	Detail string
 	Links  []link
+	Again  bool // the page loads itself again until it has another answer
 }
 
 func (t *trouble) Error() string { return t.Title + ": " + t.Detail }
@@ -51,6 +52,9 @@ func (v *visit) fail(err error) {
 	t = t.with(v.home())
 	if t.Status == http.StatusServiceUnavailable {
 		v.w.Header().Set("Retry-After", "2")
+	}
+	if t.Again && v.r.Method == http.MethodGet {
+		v.w.Header().Set("Refresh", "2")
 	}
 	v.render(t.Status, "trouble", t.Title, t)
 }

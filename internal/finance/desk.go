@@ -29,10 +29,16 @@ type Config struct {
 	// ReadsPerSecond is how many pages all processes together read from the provider in a second; it is meant to leave most of
 	// what the provider allows to charges and fences. Default 20.
 	ReadsPerSecond float64
+	// Stride is how many rows of either side are matched in one transaction, where they are of more than a day. Default 50,000.
+	Stride int
+	// Fresh is how old a comparison may be for a report to be made of it. Default 0: every report compares anew.
+	Fresh time.Duration
 	// Wait is how long a run waits for another one that is matching. Default 30 s.
 	Wait time.Duration
 	// Retry is how long a payout that could not be read, or that may still fail, is left alone. Default 1 h.
 	Retry time.Duration
+	// Every is how long after a comparison of the last days [Desk.Watch] makes the next. Default 15 min.
+	Every time.Duration
 	// Stream is compared with what was published, at every report. Default: none, and the report says so.
 	Stream Stream
 	// Progress is told how far a long run is. Default: nobody.
@@ -75,13 +81,15 @@ func New(pool *pgxpool.Pool, provider Provider, config Config, logger *slog.Logg
 	setDefault(&config.ReadsPerSecond, 20)
 	setDefault(&config.Wait, 30*time.Second)
 	setDefault(&config.Retry, time.Hour)
+	setDefault(&config.Every, 15*time.Minute)
+	setDefault(&config.Stride, 50_000)
 	if config.Progress == nil {
 		config.Progress = func(Progress) {}
 	}
 	return &Desk{pool: pool, budget: NewBudget(pool, config.ReadsPerSecond), provider: provider, config: config, logger: logger}
 }
 
-func setDefault[T time.Duration | float64](v *T, d T) {
+func setDefault[T time.Duration | float64 | int](v *T, d T) {
 	if *v <= 0 {
 		*v = d
 	}

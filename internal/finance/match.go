@@ -17,51 +17,73 @@ import (
 // matchLock is the advisory lock of whoever matches.
 const matchLock = 0x66696e616e6365
 
-// Match compares the two sides in a window, a day at a time, and brings the list of exceptions up to date. It returns ErrIncomplete,
+// Match compares the two sides in a window, part by part, and brings the list of exceptions up to date. It returns ErrIncomplete,
 // and accuses nobody, if the window was not listed whole; a wrapped domain.ErrBusy if another run is at it for longer than it
 // may wait. Doing it again changes nothing; one that was killed is taken up where it stood.
 func (d *Desk) Match(ctx context.Context, w Window) error {
+	_, err := d.match(ctx, w, "")
+	return err
+}
+
+// match tells when it was done; unchecked is what it has to leave out, for whoever reports of it.
+func (d *Desk) match(ctx context.Context, w Window, unchecked string) (at time.Time, err error) {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("match: %w", err)
+		return at, fmt.Errorf("match: %w", err)
 	}
 	defer conn.Release()
 	if err := d.lock(ctx, conn.Conn()); err != nil {
-		return err
+		return at, err
 	}
 	defer d.unlock(ctx, conn.Conn())
 	if gaps, err := d.uncovered(ctx, w); err != nil || gaps > 0 {
 		if err == nil {
 			err = fmt.Errorf("%w: %d gaps between %s and %s", ErrIncomplete, gaps, w.From.Format(time.RFC3339), w.To.Format(time.RFC3339))
 		}
-		return err
+		return at, err
 	}
 	if _, err := ledger.CatchUp(ctx, d.pool, w.From.AddDate(0, -6, 0)); err != nil {
-		return err
+		return at, err
 	}
 	if err := d.analyze(ctx); err != nil {
-		return err
+		return at, err
 	}
 	run, reached, asOf, err := d.takeUp(ctx, w)
 	if err != nil {
-		return err
+		return at, err
 	}
-	started, p, whole := time.Now(), Progress{Stage: "match"}, w.To.Sub(w.From)
-	begun := reached
-	for reached.Before(w.To) {
-		to := earlier(reached.Add(longest), w.To)
-		rows, err := d.matchWindow(ctx, run, asOf, Window{reached, to})
-		if err != nil {
-			return fmt.Errorf("match: %w", err)
-		}
-		reached = to
-		p.Rows, p.Taken, p.Done = p.Rows+rows, time.Since(started), float64(reached.Sub(begun))/float64(max(whole-begun.Sub(w.From), 1))
-		d.config.Progress(p)
+	rows, err := d.matchParts(ctx, run, asOf, Window{reached, w.To})
+	if err != nil {
+		return at, err
 	}
 	if err := d.comparePeriods(ctx, run, w); err != nil {
-		return err
+		return at, err
 	}
-	return d.end(ctx, run, p.Rows, 0, "")
+	err = d.pool.QueryRow(ctx, `
+		UPDATE reconciliation_runs SET status = 'complete', rows = $2, unchecked = nullif($3, ''), finished_at = clock_timestamp() WHERE id = $1
+		RETURNING finished_at`, run, rows, unchecked).Scan(&at)
+	if err != nil {
+		return at, fmt.Errorf("end a run: %w", err)
+	}
+	return at.UTC(), nil
+}
+
+// matchParts goes through what is left of a run's window, and tells how far it is.
+func (d *Desk) matchParts(ctx context.Context, run uuid.UUID, asOf time.Time, left Window) (rows int64, err error) {
+	started, whole := time.Now(), left.To.Sub(left.From)
+	for left.From.Before(left.To) {
+		to, err := d.stride(ctx, left)
+		if err != nil {
+			return rows, err
+		}
+		n, err := d.matchWindow(ctx, run, asOf, Window{left.From, to})
+		if err != nil {
+			return rows, fmt.Errorf("match: %w", err)
+		}
+		rows, left.From = rows+n, to
+		d.config.Progress(Progress{Stage: "match", Rows: rows, Taken: time.Since(started), Done: 1 - float64(left.To.Sub(to))/float64(whole)})
+	}
+	return rows, nil
 }
 
 // analyze lets the planner know of what was stored in bulk; otherwise it would know once the database's own housekeeping has come by, and
@@ -136,6 +158,19 @@ func (d *Desk) takeUp(ctx context.Context, w Window) (run uuid.UUID, reached, as
 	}
 	err = d.pool.QueryRow(ctx, `SELECT from_at, as_of FROM reconciliation_runs WHERE id = $1`, run).Scan(&reached, &asOf)
 	return run, reached, asOf, err
+}
+
+// stride is up to where the next part of a window goes: a day, or as many days as have few rows.
+func (d *Desk) stride(ctx context.Context, w Window) (to time.Time, err error) {
+	err = d.pool.QueryRow(ctx, `
+		SELECT least($2, greatest($1::timestamptz + $4::interval, least(
+		       coalesce((SELECT created_at FROM provider_transactions WHERE created_at >= $1 AND created_at < $2 ORDER BY created_at OFFSET $3 LIMIT 1), $2),
+		       coalesce((SELECT occurred_at FROM ledger_entries WHERE occurred_at >= $1 AND occurred_at < $2 ORDER BY occurred_at OFFSET $3 LIMIT 1), $2))))`,
+		w.From, w.To, d.config.Stride, longest).Scan(&to)
+	if err != nil {
+		return to, fmt.Errorf("find how much to match at once: %w", err)
+	}
+	return to.UTC(), nil
 }
 
 // matchWindow is one transaction: either all that it finds is on the list and it has passed, or nothing has changed.

@@ -12,7 +12,7 @@ import (
 	"holdfast/payments"
 )
 
-// longest is the longest window that is read, and matched, at once.
+// longest is the longest window that is read at once, and the shortest that is matched.
 const longest = 24 * time.Hour
 
 // Read reads what moved the account's balance in a window, as far as it is not covered yet, and then the payouts in it. What has

@@ -2,7 +2,6 @@ package finance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,7 +18,8 @@ type Report struct {
 	From       time.Time         `json:"from_instant"`
 	To         time.Time         `json:"to_instant"`
 	AsOf       time.Time         `json:"as_of"`
-	Complete   bool              `json:"complete"` // false: nothing below is all there is
+	ComparedAt *time.Time        `json:"compared_at"` // when the two sides were compared; null: they were not
+	Complete   bool              `json:"complete"`    // false: nothing below is all there is
 	Incomplete []string          `json:"incomplete_because"`
 	Unit       string            `json:"unit"`
 	Balances   []Balance         `json:"balances"`
@@ -116,7 +116,8 @@ func (r Report) Broken() (n int) {
 }
 
 // Report reads what is not covered yet, matches, and reports. What could not be read is said in the report: it is then
-// incomplete, and nothing was matched. Any other trouble is an error.
+// incomplete, and nothing was matched. Any other trouble is an error. Where [Config].Fresh allows for it, the report is of the
+// comparison before.
 func (d *Desk) Report(ctx context.Context, p Period) (Report, error) {
 	w, err := d.Window(ctx, p)
 	if err != nil {
@@ -127,34 +128,20 @@ func (d *Desk) Report(ctx context.Context, p Period) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	if err := d.Read(ctx, listed); errors.Is(err, ErrIncomplete) {
-		r.Complete, r.Incomplete = false, append(r.Incomplete, err.Error())
-	} else if err != nil {
+	var unswept string
+	before, err := d.compared(ctx, listed)
+	switch {
+	case err != nil:
 		return r, err
-	}
-	if listed.To.Before(w.To) && r.Complete { // the rest is not over, or has only just ended
-		r.Incomplete = append(r.Incomplete, fmt.Sprintf("the period was listed up to %s only; what comes later is not in this report", listed.To.Format(time.RFC3339)))
-	}
-	gaps, err := d.uncovered(ctx, listed)
-	if err != nil {
-		return r, err
-	}
-	if gaps > 0 || !listed.To.After(listed.From) {
-		r.Complete = false
-		r.Incomplete = append(r.Incomplete, fmt.Sprintf("%d parts of the period were not listed", max(gaps, 1)))
-	}
-	unswept := "whether the stream still has the events that it has acknowledged: NATS_URL is not set"
-	if d.config.Stream != nil {
-		unswept = ""
-		if err := d.SweepStream(ctx, d.config.Stream, w); err != nil {
-			d.logger.WarnContext(ctx, "the stream could not be compared with what was published", "error", err)
-			unswept = "whether the stream still has the events that it has acknowledged: it could not be read"
-		}
-	}
-	if r.Complete {
-		if err := d.Match(ctx, listed); err != nil {
+	case before != nil:
+		listed, r.ComparedAt, unswept = before.Window, &before.At, before.Unswept
+	default:
+		if unswept, err = d.bothSides(ctx, &r, w, listed); err != nil {
 			return r, err
 		}
+	}
+	if r.Complete && listed.To.Before(w.To) { // the rest is not over, or has only just ended
+		r.Incomplete = append(r.Incomplete, fmt.Sprintf("the period was listed up to %s only; what comes later is not in this report", listed.To.Format(time.RFC3339)))
 	}
 	err = d.fill(ctx, &r, w)
 	if unswept != "" {

@@ -25,7 +25,7 @@ func TestMatch_AgainAtOnceAndResumed(t *testing.T) {
 
 	// Killed half-way: the run is not ended, and has reached the middle. Nobody holds its lock.
 	ctx, kill := context.WithCancel(t.Context())
-	killed := finance.New(b.Pool, b.provider(), finance.Config{ReadsPerSecond: 1e6, Progress: func(p finance.Progress) {
+	killed := finance.New(b.Pool, b.provider(), finance.Config{ReadsPerSecond: 1e6, Stride: 50, Progress: func(p finance.Progress) {
 		if p.Stage == "match" && p.Done > 0.4 {
 			kill()
 		}

@@ -57,16 +57,6 @@ func (s *Server) period(ctx context.Context, in PeriodInput) (finance.Period, fi
 	return p, w, err
 }
 
-// alone lets one request of this process at a time compare the books: each takes connections, and bookings need them, too.
-func (s *Server) alone(ctx context.Context) (func(), error) {
-	select {
-	case s.comparing <- struct{}{}:
-		return func() { <-s.comparing }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // itemID reads an exception's number out of the path.
 func itemID(text string) (int64, error) {
 	id, err := strconv.ParseInt(text, 10, 64)

@@ -81,11 +81,6 @@ func (s *Server) getReport(ctx context.Context, x *exchange, in *reportInput) (*
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.alone(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	r, err := s.config.Finance.Report(ctx, p)
 	if err != nil {
 		return nil, err
@@ -122,11 +117,6 @@ func (s *Server) signOffPeriod(ctx context.Context, x *exchange, in *signOffPeri
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.alone(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	v, err := s.config.Finance.SignOffPeriod(ctx, p, x.actor(), reason)
 	var refused *outbox.RefusedError
 	if !errors.As(err, &refused) {

@@ -74,6 +74,7 @@ func financeSchemas() []operatorSchema {
 			"from_instant":       "The midnight that the period begins with.",
 			"to_instant":         "The midnight that it ends before.",
 			"as_of":              "The moment as of which the figures were read.",
+			"compared_at":        "When the two sides were compared. A comparison is reported of for a minute; null: they were not compared, see incomplete_because.",
 			"complete":           "false: not all of the provider's books were read, nothing was matched, and nothing here is all there is.",
 			"incomplete_because": "Why, or up to when a period goes that is not over.",
 			"unit":               "Of every amount.",

@@ -206,6 +206,8 @@ func (s *Server) problem(err error) *Problem {
 		list    faults
 		expired *bookings.KeyExpiredError
 		refused *outbox.RefusedError
+
+		comparing *finance.ComparingError
 	)
 	switch {
 	case errors.As(err, &problem):
@@ -247,6 +249,9 @@ func (s *Server) problem(err error) *Problem {
 			with("Retry-After", retryAfterSeconds)
 	case errors.Is(err, domain.ErrNotFound):
 		return newProblem(CodeNotFound, "It does not exist, or does not belong to you.")
+	case errors.As(err, &comparing):
+		return newProblem(CodeBusy, fmt.Sprintf("The books are being compared, and %.0f %% is done. It goes on by itself: send the same request again, until it is.",
+			100*comparing.Progress.Done)).with("Retry-After", retryAfterSeconds)
 	case errors.Is(err, domain.ErrBusy), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), s.config.Transient(err):
 		return newProblem(CodeBusy, "The request could not be carried out in time. Send the same request again.").
 			with("Retry-After", retryAfterSeconds)

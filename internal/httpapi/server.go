@@ -49,14 +49,13 @@ const (
 
 // Server is the API. It is an http.Handler; Serve puts it on a listener.
 type Server struct {
-	config    Config
-	logger    *slog.Logger
-	mux       *http.ServeMux
-	watch     *watch
-	streams   streams
-	comparing chan struct{} // who compares the books: one request at a time
-	draining  atomic.Bool
-	stopping  chan struct{} // closed once no new connection is taken: whoever waits for news is answered
+	config   Config
+	logger   *slog.Logger
+	mux      *http.ServeMux
+	watch    *watch
+	streams  streams
+	draining atomic.Bool
+	stopping chan struct{} // closed once no new connection is taken: whoever waits for news is answered
 }
 
 // New makes the API.
@@ -87,7 +86,7 @@ func New(config Config, logger *slog.Logger) (*Server, error) {
 		config.StreamsPerClient = 100
 	}
 	s := &Server{
-		config: config, logger: logger, mux: http.NewServeMux(), stopping: make(chan struct{}), comparing: make(chan struct{}, 1),
+		config: config, logger: logger, mux: http.NewServeMux(), stopping: make(chan struct{}),
 		watch:   &watch{events: config.Events, interval: config.FollowInterval, logger: logger, followers: map[*follower]struct{}{}},
 		streams: streams{open: map[domain.ClientID]int{}},
 	}
