@@ -96,6 +96,33 @@ func TestFinanceCommands(t *testing.T) {
 	require.Equal(t, cli.ExitUsage, code)
 }
 
+// What does not match is found by the reconciler itself, before anybody asks for a report.
+func TestOnceComparesTheBooks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	sim, err := stripesim.Start(t.Context(), "127.0.0.1:0", stripesim.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sim.Close()) })
+	b.provider = sim.URL
+	today := time.Now().UTC()
+	day, next := today.AddDate(0, 0, -2).Format(time.DateOnly), today.AddDate(0, 0, -1).Format(time.DateOnly)
+	file := filepath.Join(t.TempDir(), "activity.csv")
+	require.NoError(t, os.WriteFile(file, []byte("balance_transaction_id,created_utc,available_on_utc,currency,gross,fee,net,reporting_category,source_id,"+
+		"customer_facing_amount,customer_facing_currency,payment_intent_id\ntxn_1,"+day+" 10:00:00,"+day+" 10:00:00,usd,10.00,0.50,9.50,charge,ch_1,10.00,usd,pi_1\n"), 0o600))
+	code, _, errs := b.run(t, "", "import", file, "--from", day, "--to", next, "--zone", "UTC")
+	require.Equal(t, cli.ExitDone, code, errs)
+	code, _, _ = b.run(t, "", "exceptions", "list")
+	require.Equal(t, cli.ExitDone, code)
+	code, _, errs = b.run(t, "", "once")
+	require.Equal(t, cli.ExitDone, code, errs)
+	code, out, _ := b.run(t, "", "exceptions", "list", "--json")
+	require.Equal(t, cli.ExitProblem, code)
+	var items []finance.Item
+	require.NoError(t, json.Unmarshal([]byte(out), &items))
+	require.Len(t, items, 1)
+	require.Equal(t, []string{finance.ChargedWithoutBooking, "txn_1"}, []string{items[0].Kind, items[0].About})
+}
+
 // A run that could not read all of the provider's books says so, exits 3 and accuses nobody, in whatever format; once they can be read, the
 // same command finds what is there.
 func TestReport_AnIncompleteRunAccusesNobody(t *testing.T) {
