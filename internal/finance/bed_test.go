@@ -125,7 +125,7 @@ func (p port) Payout(_ context.Context, id string) (payments.Payout, error) {
 		return payments.Payout{}, errors.New("there is no such payout")
 	}
 	at := time.Unix(x.Created, 0).UTC()
-	return payments.Payout{ID: id, Amount: domain.Money{Amount: x.Amount, Currency: x.Currency}, Status: "paid", Automatic: true, Arrival: at, Created: at}, nil
+	return payments.Payout{ID: id, Amount: domain.Money{Amount: x.Amount, Currency: x.Currency}, Status: x.Status, Automatic: true, Arrival: at, Created: at}, nil
 }
 
 func translate(part []history.Transaction) []payments.Transaction {

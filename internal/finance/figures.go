@@ -59,6 +59,11 @@ const reportPending = `
 	  FROM provider_transactions t LEFT JOIN payouts p ON p.id = t.source_id
 	 WHERE t.category = 'payout' AND t.created_at >= $1 AND t.created_at < $2 AND coalesce(p.automatic, true) AND p.rows_read_at IS NULL
 	 UNION ALL
+	SELECT 'payout', t.id, t.net, t.currency, t.created_at, 'it brings back a payout that was not listed from the provider'
+	  FROM provider_transactions t
+	 WHERE t.category = 'payout_reversal' AND t.created_at >= $1 AND t.created_at < $2
+	   AND NOT EXISTS (SELECT FROM provider_transactions p WHERE p.source_id = t.source_id AND p.source_id <> '' AND p.category = 'payout')
+	 UNION ALL
 	SELECT 'payout', p.id, p.amount, p.currency, t.created_at, 'it is ' || p.status || ', on its way to the bank until ' || to_char(p.arrival_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')
 	  FROM provider_transactions t JOIN payouts p ON p.id = t.source_id
 	 WHERE t.category = 'payout' AND t.created_at >= $1 AND t.created_at < $2 AND p.status IN ('pending', 'in_transit')

@@ -128,16 +128,35 @@ const ourUnmet = `
 	  FROM finance_unmet u
 	 WHERE u.covered AND u.occurred_at >= $1 AND u.occurred_at < $2 AND u.occurred_at <= $3::timestamptz - $4::interval`
 
-// theirPayouts are payouts that are not the sum of what went out with them.
+// theirPayouts are payouts that are not the sum of what went out with them, and those that have failed without bringing anything back,
+// once everything until after we were told was listed.
 const theirPayouts = `
-	SELECT 'payout_differs', t.source_id, NULL::uuid, -t.net - rows.net, t.currency, t.created_at,
-	       'it is ' || -t.net || ', and its ' || rows.count || ' rows come to ' || rows.net || ', in minor units'
+	SELECT 'payout_differs', t.source_id, NULL::uuid, CASE WHEN x.sums THEN -t.net ELSE -t.net - rows.net END, t.currency, t.created_at,
+	       CASE WHEN x.sums THEN 'the provider says that it is ' || p.status || ', and nothing has come back'
+	            ELSE 'it is ' || -t.net || ', and its ' || rows.count || ' rows come to ' || rows.net || ', in minor units' END
 	  FROM provider_transactions t
 	  JOIN payouts p ON p.id = t.source_id
 	 CROSS JOIN LATERAL (
 	       SELECT count(*) AS count, coalesce(sum(x.net), 0)::bigint AS net
 	         FROM payout_transactions o JOIN provider_transactions x ON x.id = o.transaction_id WHERE o.payout_id = p.id) rows
-	 WHERE t.category = 'payout' AND p.automatic AND p.rows_read_at IS NOT NULL AND t.created_at >= $1 AND t.created_at < $2 AND rows.net <> -t.net`
+	 CROSS JOIN LATERAL (SELECT NOT p.automatic OR p.rows_read_at IS NULL OR rows.net = -t.net AS sums) x
+	 CROSS JOIN provider_transactions_covered c
+	 WHERE t.category = 'payout' AND t.created_at >= $1 AND t.created_at < $2
+	   AND (NOT x.sums OR p.status IN ('failed', 'canceled')
+	                      AND NOT EXISTS (SELECT FROM provider_transactions b WHERE b.source_id = p.id AND b.category = 'payout_reversal')
+	                      AND c.windows @> tstzrange(t.created_at, greatest(t.created_at, p.asked_at) + $4::interval, '[]'))`
+
+// theirReversals are what has come back of a payout, each told of by the newest that belongs to it: both together must be nothing.
+const theirReversals = `
+	SELECT 'payout_differs', t.id, NULL::uuid, x.net, t.currency, t.created_at,
+	       'payout ' || t.source_id || ' has failed, and what went out and came back differ by ' || x.net || ', in minor units'
+	  FROM provider_transactions t
+	 CROSS JOIN LATERAL (
+	       SELECT sum(a.net)::bigint AS net, bool_or(a.category = 'payout') AS listed, count(DISTINCT a.currency) AS currencies
+	         FROM provider_transactions a WHERE a.source_id = t.source_id AND a.source_id <> '' AND a.category IN ('payout', 'payout_reversal')) x
+	 WHERE t.category = 'payout_reversal' AND t.created_at >= $1 AND t.created_at < $2 AND x.listed AND (x.net <> 0 OR x.currencies > 1)
+	   AND NOT EXISTS (SELECT FROM provider_transactions e WHERE e.source_id = t.source_id AND e.category = 'payout_reversal'
+	                      AND (e.created_at, e.id) > (t.created_at, t.id))`
 
 // theirRest is what moved the balance and is of no kind that bookings have.
 const theirRest = `
@@ -160,7 +179,7 @@ const ourEvents = `
 func findings() string {
 	all := `INSERT INTO findings (kind, about, booking_id, amount, currency, occurred_at, why) SELECT DISTINCT ON (kind, about) * FROM (`
 	for i, statement := range []string{
-		theirCharges, theirFees, theirRefunds, theirDisputes, ourUnmet, theirPayouts, theirRest, ourEvents,
+		theirCharges, theirFees, theirRefunds, theirDisputes, ourUnmet, theirPayouts, theirReversals, theirRest, ourEvents,
 	} {
 		if i > 0 {
 			all += "\nUNION ALL\n"

@@ -156,6 +156,7 @@ func (d *Desk) storeRows(ctx context.Context, kind string, rows []fileRow, payou
 	for i, r := range rows {
 		listed[i] = r.Transaction
 		switch {
+		case kind == FilePayout && r.Net > 0: // of a payout that has a line of its own
 		case kind == FilePayout:
 			p := payments.Payout{
 				ID: r.Payout, Amount: domain.Money{Amount: -r.Net, Currency: r.Amount.Currency}, Status: orElse(r.Status, "paid"), Automatic: true,

@@ -260,3 +260,30 @@ func TestIncident20_LateAndExchanged(t *testing.T) {
 	require.Equal(t, []finance.Side{{Family: "charges", Currency: "JPY", Ours: 5000, Theirs: 5000}}, r.Sides)
 	require.EqualValues(t, 3100, total(r, "charge").Amount, "in euros")
 }
+
+// A payout that the bank refuses is matched with what came back of it, and shown as failed though it was read as on its way; that nothing came
+// back is told.
+func TestPayout_ThatFails(t *testing.T) {
+	t.Parallel()
+	l := goLive(t)
+	settlement := stripesim.DefaultSettlement()
+	settlement.AvailableDays = 0
+	require.NoError(t, l.sim.SetSettlement(settlement))
+	l.pay(domain.Money{Amount: 10000, Currency: "EUR"}, "pm_card_visa")
+	l.act(stripesim.Action{Action: "create_payout"})
+	r := l.report()
+	require.Equal(t, "in_transit", r.Payouts[0].Status)
+	l.act(stripesim.Action{Action: "fail_payout", Payout: r.Payouts[0].ID})
+	r = l.report()
+	require.True(t, r.Complete, r.Incomplete)
+	require.Empty(t, r.Exceptions)
+	require.Empty(t, r.Pending)
+	require.Equal(t, "failed", r.Payouts[0].Status)
+	l.agreesWith(r)
+
+	l.exec(`DELETE FROM provider_transactions WHERE category = 'payout_reversal'`)
+	r = l.report()
+	require.Equal(t, []string{finance.PayoutDiffers}, kinds(r))
+	require.Equal(t, r.Payouts[0].Amount, *r.Exceptions[0].Amount)
+	require.Contains(t, r.Exceptions[0].Why, "nothing has come back")
+}

@@ -13,7 +13,7 @@ import (
 )
 
 // ReadPayout reads one payout that a transaction tells of, and what went out with it, and tells whether there was one to read. One
-// that could not be read is left alone for a while; one that may yet fail is read again until it cannot.
+// that could not be read is left alone for a while; one that may yet fail is read again until it cannot, and once its money has come back.
 func (d *Desk) ReadPayout(ctx context.Context) (bool, error) {
 	return d.readPayout(ctx, Window{time.Unix(0, 0), time.Unix(1<<40, 0)}, true)
 }
@@ -26,6 +26,7 @@ func (d *Desk) readPayout(ctx context.Context, w Window, politely bool) (bool, e
 		 WHERE t.category = 'payout' AND t.source_id <> '' AND t.created_at >= $1 AND t.created_at < $2
 		   AND CASE WHEN p.id IS NULL THEN true
 		            WHEN p.rows_read_at IS NULL AND p.automatic THEN NOT $3 OR p.asked_at < clock_timestamp() - $4::interval
+		            WHEN EXISTS (SELECT FROM provider_transactions b WHERE b.source_id = p.id AND b.category = 'payout_reversal' AND b.read_at > p.asked_at) THEN true
 		            ELSE $3 AND p.status IN ('pending', 'in_transit', 'paid') AND p.arrival_at > clock_timestamp() - interval '10 days'
 		                 AND p.asked_at < clock_timestamp() - $4::interval END
 		 ORDER BY p.asked_at NULLS FIRST, t.created_at LIMIT 1`, w.From, w.To, politely, d.config.Retry).Scan(&id)

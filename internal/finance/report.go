@@ -226,7 +226,7 @@ func (r *Report) identities() {
 	for _, p := range r.Payouts {
 		amount, signed := explained[p.ID]
 		switch {
-		case signed:
+		case signed && p.RowsNet != p.Amount:
 			add("payout "+p.ID+" = the sum of its rows and what was signed off", p.Currency, p.Amount, p.RowsNet+amount)
 		case p.Rows > 0:
 			add("payout "+p.ID+" = the sum of its rows", p.Currency, p.Amount, p.RowsNet)

@@ -162,6 +162,9 @@ func (f *reportFile) row() (row fileRow, err error) {
 		t.Type, t.Category, t.SourceID = "payout", "payout", row.Payout
 		t.Amount.Amount, t.Net = -t.Amount.Amount, -t.Net // the report says what arrived
 		t.Fee = t.Amount.Amount - t.Net
+		if t.Net > 0 { // it has failed, and this is what came back
+			t.Type, t.Category = "payout_failure", "payout_reversal"
+		}
 		t.Created = at("effective_at_utc")
 		t.Available = t.Created
 	} else {

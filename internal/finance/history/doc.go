@@ -1,5 +1,5 @@
 // Package history makes up what a provider's account and our own books went through, for tests of the matching: any number of
-// transactions in three currencies of settlement and a fourth that is exchanged, with refunds, refunds that fail, disputes and payouts.
+// transactions in three currencies of settlement and a fourth that is exchanged, with refunds, refunds that fail, disputes, payouts and some that fail.
 //
 // What does not match is decided, and written down, before anything else is made ([Expected]); everything else matches. It imports
 // nothing of ours, so that it and the matcher cannot err alike: amounts, fees and sums are reckoned here by rules of its own.

@@ -40,6 +40,7 @@ type Payout struct {
 	Amount   int64  `json:"amount"`
 	Currency string `json:"currency"`
 	Created  int64  `json:"created"`
+	Status   string `json:"status"`
 	Offset   int64  `json:"offset"` // of its rows
 	Rows     int    `json:"rows"`
 }
@@ -125,7 +126,11 @@ func (f *files) record(w *bufio.Writer, t Transaction) {
 
 func (f *files) transaction(t Transaction) {
 	f.record(f.records, t)
-	if t.Category != "payout" {
+	switch t.Category {
+	case "payout": // the payout's own line says it
+	case "payout_reversal":
+		f.payoutLine(t.Source, t.ID, t.Created, -t.Amount, t.Currency, "failed")
+	default:
 		f.put(f.activity, t.cells("")...)
 	}
 }
@@ -139,8 +144,12 @@ func (f *files) payout(p Payout, rows []Transaction) {
 		f.record(f.rows, t)
 		f.put(f.payoutRows, append(t.cells(p.ID), "")...)
 	}
-	amount := major(p.Amount, places(p.Currency))
-	f.put(f.payoutList, p.ID, moment(p.Created), strings.ToLower(p.Currency), amount, major(0, places(p.Currency)), amount, "txn_"+p.ID, "paid")
+	f.payoutLine(p.ID, "txn_"+p.ID, p.Created, p.Amount, p.Currency, p.Status)
+}
+
+func (f *files) payoutLine(payout, transaction string, created, amount int64, currency, status string) {
+	gross := major(amount, places(currency))
+	f.put(f.payoutList, payout, moment(created), strings.ToLower(currency), gross, major(0, places(currency)), gross, transaction, status)
 }
 
 // cells are a transaction as a report has it.

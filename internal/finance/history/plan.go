@@ -39,7 +39,7 @@ type Expected struct {
 // plan says which booking has which defect. Bookings are numbered from 0; whose number is in no plan matches.
 type plan struct {
 	defects map[int]string
-	payouts map[string]bool // by id: what went out is one less than its rows
+	payouts map[string]bool // by id: what went out is one less than its rows; or, of one that fails, what comes back one less than that
 	list    []Expected
 }
 
@@ -83,6 +83,11 @@ func (c Config) plan() plan {
 		p.payouts[id] = true
 		p.list = append(p.list, Expected{PayoutDiffers, id})
 	}
+	for n := range min(c.Planted, (c.Days-4)/4) {
+		id := payoutID(6+4*n, "JPY")
+		p.payouts[id] = true
+		p.list = append(p.list, Expected{PayoutDiffers, backID(id)})
+	}
 	return p
 }
 
@@ -118,6 +123,12 @@ func id(what string, k int) string {
 }
 
 func payoutID(day int, currency string) string { return fmt.Sprintf("po_%04d%s", day, currency) }
+
+// fails tells which payouts the bank refuses.
+func fails(day int, currency string) bool { return currency == "JPY" && day%4 == 2 }
+
+// backID is of what brings back the money of such a one.
+func backID(payout string) string { return "txn_v" + payout }
 
 // roll is a number below n that only depends on the seed and what it is for.
 func (c Config) roll(k int, purpose uint64, n int64) int64 {

@@ -109,8 +109,11 @@ func (w *writer) payOut(at time.Time) {
 			continue
 		}
 		id := payoutID(w.day, currency)
-		p := Payout{ID: id, Amount: sum, Currency: currency, Created: at.Unix()}
-		if w.plan.payouts[id] {
+		p, failed := Payout{ID: id, Amount: sum, Currency: currency, Created: at.Unix(), Status: "paid"}, fails(w.day, currency)
+		if failed {
+			p.Status = "failed"
+		}
+		if w.plan.payouts[id] && !failed {
 			p.Amount--
 		}
 		w.files.payout(p, rows[:n])
@@ -118,6 +121,13 @@ func (w *writer) payOut(at time.Time) {
 		w.emit(Transaction{ID: "txn_" + id, Category: "payout", Source: id, Amount: -p.Amount, Currency: currency, Created: at.Unix()})
 		last := len(w.unpaid[currency]) - 1
 		w.unpaid[currency] = w.unpaid[currency][:last] // it does not go out with itself
+		if failed {
+			back := Transaction{ID: backID(id), Category: "payout_reversal", Source: id, Amount: p.Amount, Currency: currency, Created: at.Add(26 * time.Hour).Unix()}
+			if w.plan.payouts[id] {
+				back.Amount--
+			}
+			w.later(back) // and goes out with another
+		}
 	}
 }
 
