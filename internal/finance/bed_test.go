@@ -41,7 +41,7 @@ func (b *bed) Helper() { b.TB.Helper() }
 // setup makes a history that has ended last midnight (UTC), with so many defects of each kind.
 func setup(t *testing.T, count, planted int) *bed {
 	t.Helper()
-	today := time.Now().UTC().Truncate(24 * time.Hour)
+	today := time.Now().UTC().Add(-time.Hour).Truncate(24 * time.Hour) // in the first hour of a day it has not ended long enough ago
 	b := &bed{TB: t, DB: testdb.New(t), dir: t.TempDir(), config: history.Config{
 		Seed: 7, Transactions: count, From: today.AddDate(0, 0, -14), Days: 14, Planted: planted,
 	}}
