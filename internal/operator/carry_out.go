@@ -159,6 +159,7 @@ func (d *Desk) refund(ctx context.Context, tx pgx.Tx, r ready) (Result, error) {
 		}
 	}
 	done := Result{ActionID: r.signature.ID, Act: Refund, BookingID: r.On.Booking, Kind: domain.EffectRefund}
+	var together domain.Money
 	err := postgres.InTx(ctx, tx, func(tx pgx.Tx) error { // a savepoint: what is only asked for does not begin
 		made, err := payments.BeginRefund(ctx, tx, r.On.Booking, payments.RefundRequest{
 			Amount: r.Amount, Reason: r.signature.Reason, Category: r.Category, By: r.signature.Actor,
@@ -170,7 +171,10 @@ func (d *Desk) refund(ctx context.Context, tx pgx.Tx, r ready) (Result, error) {
 		if made.Refund == nil {
 			return &outbox.RefusedError{Code: outbox.RefusedRefund, Reason: whyNoRefund(made)}
 		}
-		if r.second != approves && d.tooMuch(made.Refund.Amount) {
+		if together, err = refundedByPeople(ctx, tx, r.On.Booking, made.Refund.Amount.Currency); err != nil {
+			return err
+		}
+		if r.second != approves && d.tooMuch(together) {
 			return errTooMuch
 		}
 		e, err := outbox.Load(ctx, tx, made.Effect)
@@ -182,9 +186,22 @@ func (d *Desk) refund(ctx context.Context, tx pgx.Tx, r ready) (Result, error) {
 		return r.record(ctx, tx, string(Refund), &made.Effect, made.Before, made.After)
 	})
 	if errors.Is(err, errTooMuch) {
-		return d.ask(ctx, tx, r, done.Refund.Refund.Amount)
+		return d.ask(ctx, tx, r, done.Refund.Refund.Amount, together)
 	}
 	return done, err
+}
+
+// refundedByPeople is what people have given back of a booking, with what has just begun: a sum that needs a second person needs one
+// in parts, too.
+func refundedByPeople(ctx context.Context, tx pgx.Tx, id domain.BookingID, currency string) (domain.Money, error) {
+	m := domain.Money{Currency: currency}
+	err := tx.QueryRow(ctx, `
+		SELECT sum(r.amount) FROM refunds r JOIN payments p ON p.id = r.payment_id
+		 WHERE p.booking_id = $1 AND r.reason = 'requested' AND r.status <> 'failed'`, id).Scan(&m.Amount)
+	if err != nil {
+		return m, fmt.Errorf("sum up what people have given back: %w", err)
+	}
+	return m, nil
 }
 
 func whyNoRefund(made payments.RefundDecision) string {

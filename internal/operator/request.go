@@ -146,7 +146,7 @@ func (d *Desk) askSecond(ctx context.Context, tx pgx.Tx, r ready) (asked Result,
 	if err != nil || !is {
 		return Result{}, false, err
 	}
-	asked, err = d.ask(ctx, tx, r, money)
+	asked, err = d.ask(ctx, tx, r, money, money)
 	return asked, true, err
 }
 
@@ -172,10 +172,10 @@ func (d *Desk) tooMuch(m domain.Money) bool {
 var errTooMuch = errors.New("a second person has to approve it")
 
 // ask writes a request down, with its row of audit. The state in which it was asked for is what that row has made of it: an approval is
-// refused if anything has happened since.
-func (d *Desk) ask(ctx context.Context, tx pgx.Tx, r ready, money domain.Money) (Result, error) {
+// refused if anything has happened since. money is what is approved, and together what it would come to with what went before.
+func (d *Desk) ask(ctx context.Context, tx pgx.Tx, r ready, money, together domain.Money) (Result, error) {
 	if r.second == alone {
-		return Result{}, aloneRefused(money)
+		return Result{}, aloneRefused(together)
 	}
 	id := uuid.Must(uuid.NewV7())
 	booking := r.booking()
@@ -204,7 +204,7 @@ func (d *Desk) ask(ctx context.Context, tx pgx.Tx, r ready, money domain.Money) 
 	request := row.shown()
 	done := Result{
 		ActionID: r.signature.ID, Act: r.Act, EffectID: effect, BookingID: booking, Kind: r.effect.Kind, Request: &request,
-		Said: fmt.Sprintf("%s: it waits until %s for somebody else to approve it, and nothing happens before", tooMuchForOne(money),
+		Said: fmt.Sprintf("%s: it waits until %s for somebody else to approve it, and nothing happens before", tooMuchForOne(together),
 			time.Time(request.ExpiresAt).Format(time.RFC3339)),
 	}
 	if effect != nil {

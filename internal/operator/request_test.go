@@ -208,6 +208,35 @@ func TestTwoPersons_Refund(t *testing.T) {
 	require.Equal(t, outbox.Actor("bob"), refused.By)
 }
 
+// TestTwoPersons_NoSumInParts (G7): what needs a second person in one piece needs one in parts; what has failed does not count, and what was
+// approved is not asked for twice.
+func TestTwoPersons_NoSumInParts(t *testing.T) {
+	t.Parallel()
+	b := newMoneyBed(t)
+	b.desk = operator.Config{SecondPerson: map[string]int64{"EUR": 1000}}
+	desk := b.operators()
+	id := b.confirmed()
+	refund := func(amount int64) operator.Result {
+		done, err := desk.Do(b.ctx, operator.Order{Act: operator.Refund, On: operator.Target{Booking: id}, By: "ada", Reason: "it rained", Amount: amount})
+		require.NoError(t, err)
+		return done
+	}
+	require.Nil(t, refund(600).Request)
+	require.Nil(t, refund(400).Request)
+	asked := refund(1)
+	require.NotNil(t, asked.Request)
+	require.Equal(t, int64(1), asked.Request.Money.Amount)
+	require.Contains(t, asked.Said, "10.01 EUR")
+	b.exec(`UPDATE refunds SET status = 'failed', failure_code = 'lost_or_stolen_card', settled_at = now(), watch_at = NULL WHERE amount = 600`)
+	require.Nil(t, refund(600).Request)
+	asked = refund(100)
+	require.NotNil(t, asked.Request)
+	done, err := desk.Approve(b.ctx, asked.Request.ID, "bob", "so it did")
+	require.NoError(t, err)
+	require.Equal(t, int64(100), done.Refund.Refund.Amount.Amount)
+	require.Equal(t, 4, b.count(`SELECT count(*) FROM refunds`))
+}
+
 // TestTwoPersons_TheCommitIsCut (G7): the answer to the approval's COMMIT is lost. It is told as what it is, and done once.
 func TestTwoPersons_TheCommitIsCut(t *testing.T) {
 	t.Parallel()
