@@ -34,6 +34,9 @@ func TestImport_ABrokenFileStoresNothing(t *testing.T) {
 		"no currency":                  {activityHeader + strings.Replace(good, "usd,10", "xxx,10", 1), "line 2: currency"},
 		"a local time":                 {activityHeader + strings.Replace(good, "2027-03-01 10:00:00", "01.03.2027", 1), "line 2: created_utc"},
 		"more than a number can hold":  {activityHeader + strings.Replace(good, "10.00,0.50", "99999999999999999999.00,0.50", 1), "line 2: gross"},
+		"a zero byte":                  {activityHeader + strings.Replace(good, "ch_1", "ch\x00", 1), "line 2: source_id"},
+		"another encoding":             {activityHeader + good + strings.Replace(good, "ch_1", "ch\xff", 1), "line 3: source_id"},
+		"an id without end":            {activityHeader + strings.Replace(good, "txn_1", strings.Repeat("x", 1001), 1), "line 2: balance_transaction_id"},
 		"a formula where a sum should": {activityHeader + strings.Replace(good, "10.00,0.50", "=1+1,0.50", 1), "line 2: gross"},
 	} {
 		_, err := d.Import(t.Context(), finance.File{Name: name, ReadSeeker: strings.NewReader(tt.text)})

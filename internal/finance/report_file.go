@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -105,6 +106,9 @@ func (f *reportFile) cell(name string) string {
 	return ""
 }
 
+// longestCell is more than the provider's ids and our own come to, and less than what an index bears.
+const longestCell = 1000 // bytes
+
 // next reads a line; io.EOF is the end. Any other error is a *FileError.
 func (f *reportFile) next() (fileRow, error) {
 	cells, err := f.csv.Read()
@@ -116,6 +120,11 @@ func (f *reportFile) next() (fileRow, error) {
 	}
 	f.cells = cells
 	f.line, _ = f.csv.FieldPos(0)
+	for name, i := range f.column {
+		if !utf8.ValidString(cells[i]) || strings.ContainsRune(cells[i], 0) || len(cells[i]) > longestCell {
+			return fileRow{}, &FileError{f.line, fmt.Sprintf("%s: want UTF-8 text of at most %d bytes, as the provider writes it", printable(name), longestCell)}
+		}
+	}
 	row, err := f.row()
 	if err != nil {
 		return fileRow{}, &FileError{f.line, err.Error()}
