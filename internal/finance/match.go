@@ -141,11 +141,13 @@ func (d *Desk) uncovered(ctx context.Context, w Window) (gaps int, err error) {
 	return gaps, nil
 }
 
-// takeUp continues a run of the same window that nobody carries on, or begins one. Whoever calls it holds the lock.
+// takeUp continues a run of the same window that nobody carries on, or begins one: another one, too, where something has been entered since
+// into what that run had passed. Whoever calls it holds the lock.
 func (d *Desk) takeUp(ctx context.Context, w Window) (run uuid.UUID, reached, asOf time.Time, err error) {
 	err = d.pool.QueryRow(ctx, `
-		SELECT id, coalesce(reached_at, from_at), as_of FROM reconciliation_runs
+		SELECT id, coalesce(reached_at, from_at), as_of FROM reconciliation_runs r
 		 WHERE kind = 'match' AND from_at = $1 AND to_at = $2 AND status = 'running' AND started_at > clock_timestamp() - interval '1 hour'
+		   AND NOT EXISTS (SELECT FROM ledger_entries e WHERE e.occurred_at >= r.from_at AND e.occurred_at < r.reached_at AND e.posted_at > r.as_of)
 		 ORDER BY id DESC LIMIT 1`, w.From, w.To).Scan(&run, &reached, &asOf)
 	if err == nil {
 		return run, reached, asOf, nil

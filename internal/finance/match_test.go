@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/finance"
 )
 
 // Of a history made by others, everything that was planted is found, and nothing else; through the port and from files (G8).
@@ -13,7 +15,7 @@ func TestMatch_FindsWhatWasPlantedAndNothingElse(t *testing.T) {
 		t.Run(source, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, *transactions, 4)
-			d := b.desk(b.provider())
+			d := finance.New(b.Pool, b.provider(), finance.Config{ReadsPerSecond: 1e6, Stride: 500}, quiet()) // in several parts
 			if source == "files" {
 				d = b.desk(nil)
 				b.importAll(d)

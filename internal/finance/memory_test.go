@@ -32,7 +32,11 @@ const deskEnv = "HOLDFAST_TEST_FINANCE_DESK"
 func TestMain(m *testing.M) {
 	if work, told := os.LookupEnv(deskEnv); told {
 		work := strings.Split(work, "|")
-		if err := measured(work[0], work[1], work[2], work[3] == "files"); err != nil {
+		run := func() error { return measured(work[0], work[1], work[2], work[3] == "files") }
+		if stage, kills := strings.CutPrefix(work[3], "killed in "); kills {
+			run = func() error { return killedIn(stage, work[0], work[1], work[2]) }
+		}
+		if err := run(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

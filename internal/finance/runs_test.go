@@ -45,13 +45,10 @@ func TestMatch_AgainAtOnceAndResumed(t *testing.T) {
 	var runs, items int
 	b.scan(`SELECT count(*) FROM reconciliation_runs WHERE kind = 'match'`, &runs)
 	require.Equal(t, 2, runs, "the killed one was taken up")
-	var before, after string
-	rows := `SELECT md5(string_agg(i::text, '' ORDER BY id)) FROM reconciliation_items i`
-	b.scan(rows, &before)
+	before := b.everything()
 	require.NoError(t, d.Read(t.Context(), b.window))
 	require.NoError(t, d.Match(t.Context(), b.window))
-	b.scan(rows, &after)
-	require.Equal(t, before, after)
+	require.Equal(t, before, b.everything())
 
 	hurried := finance.New(b.Pool, nil, finance.Config{Wait: time.Millisecond}, quiet())
 	b.exec(`SELECT pg_advisory_lock(1)`) // another lock is nobody's business
