@@ -90,6 +90,8 @@ func TestFaults_OfDays(t *testing.T) {
 				require.Zero(t, r.Broken(), "%v", r.Identities)
 				return r
 			}
+			first, last := s.rows[0].Created, s.rows[len(s.rows)-1].Created // what is of the next day is there, too, when a day is told
+			require.NoError(t, d.Read(t.Context(), finance.Window{From: first, To: last.Add(time.Second)}))
 			for _, change := range changes {
 				day, err := time.Parse(time.DateOnly, change)
 				require.NoError(t, err)
@@ -113,6 +115,9 @@ func TestFaults_OfDays(t *testing.T) {
 				require.Equal(t, sum, r.Balances[0].Activity)
 				require.Equal(t, closing, r.Balances[0].Closing)
 				require.Len(t, r.Days, 3)
+				for n, on := range r.Days {
+					require.Equal(t, []any{name(n - 1), amounts[name(n-1)]}, []any{on.Day, on.Net})
+				}
 			}
 		})
 	}
