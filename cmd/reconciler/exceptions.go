@@ -54,7 +54,7 @@ func (c *exceptionsListCommand) Run(ctx context.Context, io cli.IO) error {
 		if c.JSON {
 			err = cli.PrintJSON(io.Out, items)
 		} else {
-			err = cli.PrintTable(io.Out, finance.ItemHeader(), finance.ItemRows(items))
+			err = finance.WriteItems(io.Out, items)
 		}
 		if err != nil {
 			return err

@@ -41,7 +41,7 @@ func TestFinanceCommands(t *testing.T) {
 	b.provider = sim.URL
 	code, out, errs = report()
 	require.Equal(t, cli.ExitDone, code, errs)
-	require.Contains(t, out, "Clean: every transaction is explained")
+	require.Contains(t, out, "CLEAN: every transaction of the period is explained.")
 	require.Contains(t, out, "Europe/Berlin")
 
 	day := today.AddDate(0, 0, -2).Format(time.DateOnly)
@@ -81,14 +81,14 @@ func TestFinanceCommands(t *testing.T) {
 	require.Equal(t, cli.ExitUsage, code)
 	code, out, errs = report()
 	require.Equal(t, cli.ExitDone, code, errs)
-	require.Contains(t, out, "not checked: the fees of charge in USD")
+	require.Contains(t, out, "Not checked: the fees of charge in USD")
 	code, _, errs = b.run(t, "", "fees", "USD", "--bps", "150", "--fixed", "35")
 	require.Equal(t, cli.ExitDone, code, errs)
 	code, _, errs = b.run(t, "", append([]string{"sign-off", "--reason", "closed", "--actor", "ada"}, period...)...)
 	require.Equal(t, cli.ExitDone, code, errs)
 	code, out, _ = report()
 	require.Equal(t, cli.ExitDone, code)
-	require.Contains(t, out, "signed off by ada")
+	require.Contains(t, out, "Signed off by ada")
 
 	code, _, errs = b.run(t, "", "report", "--from", day, "--to", day, "--zone", "Local")
 	require.Equal(t, cli.ExitUsage, code, errs)

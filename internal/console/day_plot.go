@@ -42,15 +42,15 @@ func drawDays(r finance.Report, code string) dayPlot {
 		Currency: code, Width: plotWidth, Height: dayPlotHeight, Left: dayPlotLeft,
 		Says: "Chart of daily gross, fees, refunds and net in " + code + ". The table below it has the numbers.",
 	}
-	at := map[string]*totals{}
+	at := map[string]*finance.Flow{}
 	for _, d := range r.Days {
 		if d.Currency != code {
 			continue
 		}
 		if at[d.Day] == nil {
-			at[d.Day] = &totals{}
+			at[d.Day] = &finance.Flow{}
 		}
-		at[d.Day].add(d.Category, d.Amount, d.Fee, d.Net)
+		at[d.Day].Add(d.Category, d.Amount, d.Fee, d.Net)
 	}
 	from, _ := time.Parse(time.DateOnly, r.Period.From) // the report has checked both
 	to, _ := time.Parse(time.DateOnly, r.Period.To)
@@ -59,7 +59,7 @@ func drawDays(r finance.Report, code string) dayPlot {
 	for day := from; day.Before(to); day = day.AddDate(0, 0, 1) {
 		days = append(days, day)
 		if t := at[day.Format(time.DateOnly)]; t != nil {
-			most, least = max(most, t.gross, t.net), min(least, t.net, t.fees+t.refunds)
+			most, least = max(most, t.Gross, t.Net), min(least, t.Net, t.Fees+t.Refunds)
 		}
 	}
 	room := float64(p.Height - plotTop - plotFoot)
@@ -77,17 +77,17 @@ func drawDays(r finance.Report, code string) dayPlot {
 		x, width := p.Left+int(step*float64(i)), max(1, int(step*0.7))
 		t := at[day.Format(time.DateOnly)]
 		if t == nil {
-			t = &totals{}
+			t = &finance.Flow{}
 		} else {
 			p.Rows = append(p.Rows, dayRow{
-				day.Format(time.DateOnly), figure(t.gross, code), figure(t.fees, code), figure(t.refunds, code), figure(t.disputes, code),
-				figure(t.other, code), figure(t.net, code),
+				day.Format(time.DateOnly), figure(t.Gross, code), figure(t.Fees, code), figure(t.Refunds, code), figure(t.Disputes, code),
+				figure(t.Other, code), figure(t.Net, code),
 			})
 		}
-		p.bar("gross", x, width, p.Zero, y(t.gross))
-		p.bar("fees", x, width, p.Zero, y(t.fees))
-		p.bar("refunds", x, width, y(t.fees), y(t.fees+t.refunds))
-		curve = append(curve, fmt.Sprintf("%d,%d", x+width/2, y(t.net)))
+		p.bar("gross", x, width, p.Zero, y(t.Gross))
+		p.bar("fees", x, width, p.Zero, y(t.Fees))
+		p.bar("refunds", x, width, y(t.Fees), y(t.Fees+t.Refunds))
+		curve = append(curve, fmt.Sprintf("%d,%d", x+width/2, y(t.Net)))
 		if i%max(1, (len(days)+4)/5) == 0 {
 			p.Days = append(p.Days, caption{X: x, Y: p.Height - 6, Text: day.Format("2 Jan")})
 		}

@@ -20,8 +20,11 @@ type exceptionsPage struct {
 	Kind     string
 	Owner    string
 	Period   finance.Period // empty: all of them
+	Older    string
 	Statuses []choice
 	Kinds    []choice
+	Ages     []choice
+	Told     []finance.Kind // the kinds on this page
 	Next     string
 	First    bool
 	Filtered bool
@@ -31,7 +34,7 @@ type exceptionsPage struct {
 type exceptionPage struct {
 	finance.Item
 
-	Means     string
+	Of        finance.Kind
 	MayFollow bool // to the booking, which is operators'
 }
 
@@ -39,44 +42,30 @@ func itemStatuses() []choice {
 	return []choice{{"open", "open"}, {"signed_off", "signed off"}, {"closed", "closed by itself"}, {"all", "all"}}
 }
 
-// itemKinds are the kinds with what each means.
-func itemKinds() []choice {
-	return []choice{
-		{finance.ChargedWithoutBooking, "The provider has charged, and no booking of ours was paid by it, or its booking has ended and nothing goes back."},
-		{finance.ConfirmedWithoutCharge, "We hold a booking for paid, and the provider has no such charge."},
-		{finance.TwoCharges, "A booking has been charged twice."},
-		{finance.AmountDiffers, "Amount or currency at the provider is another than ours."},
-		{finance.RefundWithoutCause, "The provider gave back what we did not ask for, such as a refund made by hand."},
-		{finance.RefundMissing, "We hold a refund for made, and the provider has none, or has taken it back."},
-		{finance.FeeDiffers, "The fee is not what was agreed."},
-		{finance.DisputeUnknown, "Only one side knows the dispute."},
-		{finance.PayoutDiffers, "A payout is not the sum of what went out with it."},
-		{finance.EventUnpublished, "An event of a booking has not reached those who listen to it. Operations see to it."},
-		{finance.Late, "One side has it, and the other does not yet. It closes by itself when it comes."},
-		{finance.Unexplained, "The provider moved the balance for a reason that bookings do not have."},
-		{finance.PeriodChanged, "A period that was signed off is no longer what was signed."},
-	}
+func itemAges() []choice {
+	return []choice{{"", "any age"}, {"24h", "over 1 d"}, {"72h", "over 3 d"}, {"168h", "over 7 d"}, {"720h", "over 30 d"}, {"2160h", "over 90 d"}}
 }
 
-func itemMeans(kind string) string {
-	if at := slices.IndexFunc(itemKinds(), func(c choice) bool { return c.Value == kind }); at >= 0 {
-		return itemKinds()[at].Text
+// itemKinds are the kinds as a filter offers them.
+func itemKinds() (all []choice) {
+	for _, k := range finance.Kinds() {
+		all = append(all, choice{k.Name, k.Words()})
 	}
-	return ""
+	return all
 }
 
 func (c *Console) exceptions(v *visit) error {
 	q := v.r.URL.Query()
-	page := exceptionsPage{Status: q.Get("status"), Kind: q.Get("kind"), Owner: v.query("owner"), Period: period(q), Statuses: itemStatuses(), Kinds: itemKinds(), First: q.Get("after") == ""}
+	page := exceptionsPage{Status: q.Get("status"), Kind: q.Get("kind"), Owner: v.query("owner"), Period: period(q), Older: q.Get("older"), Statuses: itemStatuses(), Kinds: itemKinds(), Ages: itemAges(), First: q.Get("after") == ""}
 	if page.Status == "" {
 		page.Status = "open"
 	}
-	page.Filtered = page.Status != "open" || page.Kind != "" || page.Owner != "" || page.Period.From != ""
+	page.Filtered = page.Status != "open" || page.Kind != "" || page.Owner != "" || page.Older != "" || page.Period.From != ""
 	known := func(all []choice, value string) bool {
 		return slices.ContainsFunc(all, func(c choice) bool { return c.Value == value })
 	}
 	after, err := strconv.ParseInt("0"+q.Get("after"), 10, 64)
-	if err != nil || !known(page.Statuses, page.Status) || page.Kind != "" && !known(page.Kinds, page.Kind) {
+	if err != nil || !known(page.Statuses, page.Status) || page.Kind != "" && !known(page.Kinds, page.Kind) || !known(page.Ages, page.Older) {
 		return refusal(http.StatusBadRequest, "The filter is not understood", "The address is not one that this page has made. Choose from its lists.",
 			link{"/finance/exceptions", "Exceptions"})
 	}
@@ -84,6 +73,7 @@ func (c *Console) exceptions(v *visit) error {
 	if page.Status != "all" {
 		f.Status = page.Status
 	}
+	f.Older, _ = time.ParseDuration(page.Older) // empty, or one of the list's
 	if page.Period.From+page.Period.To != "" {
 		w, err := c.config.Books.Window(v.r.Context(), page.Period)
 		if err != nil {
@@ -98,6 +88,11 @@ func (c *Console) exceptions(v *visit) error {
 		page.Items = page.Items[:pageRows]
 		q.Set("after", strconv.FormatInt(page.Items[pageRows-1].ID, 10))
 		page.Next = "/finance/exceptions?" + q.Encode()
+	}
+	for _, k := range finance.Kinds() {
+		if slices.ContainsFunc(page.Items, func(i finance.Item) bool { return i.Kind == k.Name }) {
+			page.Told = append(page.Told, k)
+		}
 	}
 	v.render(http.StatusOK, "exceptions", "Exceptions", page)
 	return nil
@@ -121,7 +116,7 @@ func (c *Console) exception(v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.render(http.StatusOK, "exception", "Exception "+strconv.FormatInt(id, 10), exceptionPage{found, itemMeans(found.Kind), v.who.Can(clients.OperatorRead)})
+	v.render(http.StatusOK, "exception", "Exception "+strconv.FormatInt(id, 10), exceptionPage{found, finance.KindOf(found.Kind), v.who.Can(clients.OperatorRead)})
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/bojanz/currency"
 
 	"holdfast/domain"
+	"holdfast/internal/finance"
 	"holdfast/internal/operator"
 	"holdfast/outbox"
 )
@@ -27,7 +28,7 @@ func formatting() template.FuncMap {
 			t := time.Time(*i)
 			return &t
 		},
-		"figure": figure, "booked": booked, "hours": hours,
+		"figure": figure, "booked": booked, "hours": hours, "aboutWhat": finance.AboutWhat,
 		"labelled": label,
 		"dry": func(l labelled) labelled {
 			l.Dry = true

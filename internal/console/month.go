@@ -34,27 +34,6 @@ type statementLine struct {
 	Cells       []string
 }
 
-// totals are the lines of one currency; parts of net are signed as they move the balance.
-type totals struct{ opening, gross, fees, refunds, disputes, other, net, payouts, closing int64 }
-
-func (t *totals) add(category string, amount, fee, net int64) {
-	switch category {
-	case "payout", "payout_reversal", "payout_failure":
-		t.payouts += net
-		return
-	case "charge":
-		t.gross += amount
-	case "refund", "refund_failure":
-		t.refunds += amount
-	case "dispute", "dispute_reversal":
-		t.disputes += amount
-	default:
-		t.other += amount
-	}
-	t.fees -= fee
-	t.net += net
-}
-
 // month shows a period; without one, the last month that is over.
 func (c *Console) month(v *visit) error {
 	q := v.r.URL.Query()
@@ -82,40 +61,11 @@ func (c *Console) month(v *visit) error {
 
 // statement is the table of a period: a line for each figure, a column for each currency.
 func statement(r finance.Report) (currencies []string, lines []statementLine) {
-	var all []*totals
-	at := map[string]*totals{}
-	of := func(code string) *totals {
-		if at[code] == nil {
-			at[code] = &totals{}
-			all, currencies = append(all, at[code]), append(currencies, code)
-		}
-		return at[code]
-	}
-	for _, b := range r.Balances {
-		t := of(b.Currency)
-		t.opening, t.closing = b.Opening, b.Closing
-	}
-	for _, c := range r.Categories {
-		of(c.Currency).add(c.Category, c.Amount, c.Fee, c.Net)
-	}
-	for _, l := range []struct {
-		name, means string
-		sum         bool
-		of          func(t *totals) int64
-	}{
-		{"Opening balance", "at the provider, when the period begins", true, func(t *totals) int64 { return t.opening }},
-		{"Gross", "all charges, before fees", false, func(t *totals) int64 { return t.gross }},
-		{"Fees", "what the provider has kept", false, func(t *totals) int64 { return t.fees }},
-		{"Refunds", "given back to customers, less those that failed", false, func(t *totals) int64 { return t.refunds }},
-		{"Disputes", "withdrawn by customers' banks, less those that were won", false, func(t *totals) int64 { return t.disputes }},
-		{"Other", "anything else that moved the balance", false, func(t *totals) int64 { return t.other }},
-		{"Net", "the sum of the five lines above", true, func(t *totals) int64 { return t.net }},
-		{"Payouts", "sent to the bank, less those that came back", false, func(t *totals) int64 { return t.payouts }},
-		{"Closing balance", "opening balance, net and payouts together", true, func(t *totals) int64 { return t.closing }},
-	} {
-		line := statementLine{Name: l.name, Means: l.means, Sum: l.sum}
-		for i, t := range all {
-			line.Cells = append(line.Cells, figure(l.of(t), currencies[i]))
+	currencies, all := r.Statement()
+	for _, l := range all {
+		line := statementLine{Name: l.Name, Means: l.Means, Sum: l.Sum}
+		for i, amount := range l.Amounts {
+			line.Cells = append(line.Cells, figure(amount, currencies[i]))
 		}
 		lines = append(lines, line)
 	}

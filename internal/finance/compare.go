@@ -27,9 +27,11 @@ func (d *Desk) bothSides(ctx context.Context, r *Report, w, listed Window) (unsw
 	if err != nil {
 		return "", err
 	}
-	if gaps > 0 || !listed.To.After(listed.From) {
-		r.Complete = false
-		r.Incomplete = append(r.Incomplete, fmt.Sprintf("%d parts of the period were not listed", max(gaps, 1)))
+	switch {
+	case !listed.To.After(listed.From):
+		r.Complete, r.Incomplete = false, append(r.Incomplete, "the period has not begun, or not long enough ago to be read")
+	case len(gaps) > 0:
+		r.Complete, r.Incomplete = false, append(r.Incomplete, "not listed yet: "+spoken(gaps))
 	}
 	unswept = d.sweep(ctx, w)
 	if !r.Complete {

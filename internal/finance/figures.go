@@ -47,24 +47,29 @@ const reportPayouts = `
 	         FROM payout_transactions o JOIN provider_transactions x ON x.id = o.transaction_id WHERE o.payout_id = t.source_id) AS rows
 	 WHERE t.category = 'payout' AND t.created_at >= $1 AND t.created_at < $2 ORDER BY t.created_at, t.source_id`
 
-// reportPending is what nobody can judge yet; $3 is the lag.
+// reportPending is what nobody can judge yet; $3 is the lag. until is when that ends by itself, if it does.
 const reportPending = `
-	SELECT u.kind, u.about, u.amount, u.currency, u.occurred_at,
-	       CASE WHEN NOT u.covered THEN 'not all of the time between the booking and this was listed from the provider'
-	            ELSE 'it has only just happened: the provider''s transaction may not be there yet' END AS why
-	  FROM finance_unmet u
+	SELECT u.kind, u.about, u.booking_id, u.amount, u.currency, u.occurred_at, CASE WHEN u.covered THEN u.occurred_at + $3::interval END AS until,
+	       CASE WHEN u.covered THEN 'it has only just happened: the provider''s transaction may not be there yet'
+	            ELSE 'whether the provider has it shows only once its transactions from ' || to_char(p.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') ||
+	                 ' on, when the booking was made, were read or imported' END AS why
+	  FROM finance_unmet u JOIN payments p ON p.id = u.payment_id
 	 WHERE u.occurred_at >= $1 AND u.occurred_at < $2 AND (NOT u.covered OR u.occurred_at > clock_timestamp() - $3::interval)
 	 UNION ALL
-	SELECT 'payout', t.source_id, -t.net, t.currency, t.created_at, 'what went out with it was not listed from the provider'
+	SELECT 'payout', t.source_id, NULL, -t.net, t.currency, t.created_at, NULL,
+	       'what went out with it was not listed from the provider: the reconciler reads that by itself while it runs, or import the payout reconciliation report'
 	  FROM provider_transactions t LEFT JOIN payouts p ON p.id = t.source_id
 	 WHERE t.category = 'payout' AND t.created_at >= $1 AND t.created_at < $2 AND coalesce(p.automatic, true) AND p.rows_read_at IS NULL
 	 UNION ALL
-	SELECT 'payout', t.id, t.net, t.currency, t.created_at, 'it brings back a payout that was not listed from the provider'
+	SELECT 'payout', t.id, NULL, t.net, t.currency, t.created_at, NULL, 'it brings back a payout that was not listed from the provider'
 	  FROM provider_transactions t
 	 WHERE t.category = 'payout_reversal' AND t.created_at >= $1 AND t.created_at < $2
 	   AND NOT EXISTS (SELECT FROM provider_transactions p WHERE p.source_id = t.source_id AND p.source_id <> '' AND p.category = 'payout')
 	 UNION ALL
-	SELECT 'payout', p.id, p.amount, p.currency, t.created_at, 'it is ' || p.status || ', on its way to the bank until ' || to_char(p.arrival_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')
+	SELECT 'payout', p.id, NULL, p.amount, p.currency, t.created_at, p.arrival_at,
+	       CASE WHEN p.arrival_at > clock_timestamp() THEN 'it is on its way to the bank'
+	            ELSE 'it should be at the bank by now, and when it was last looked up the provider called it ' || replace(p.status, '_', ' ') ||
+	                 ': look at the bank''s statement' END
 	  FROM provider_transactions t JOIN payouts p ON p.id = t.source_id
 	 WHERE t.category = 'payout' AND t.created_at >= $1 AND t.created_at < $2 AND p.status IN ('pending', 'in_transit')
 	 ORDER BY occurred_at, about LIMIT 10000`

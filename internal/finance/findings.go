@@ -1,29 +1,20 @@
 package finance
 
-// The kinds of exceptions.
-const (
-	ChargedWithoutBooking  = "charged_without_booking"
-	ConfirmedWithoutCharge = "confirmed_without_charge"
-	TwoCharges             = "two_charges"
-	AmountDiffers          = "amount_differs"
-	RefundWithoutCause     = "refund_without_cause"
-	RefundMissing          = "refund_missing"
-	FeeDiffers             = "fee_differs"
-	DisputeUnknown         = "dispute_unknown"
-	PayoutDiffers          = "payout_differs"
-	EventUnpublished       = "event_unpublished"
-	Late                   = "late"
-	Unexplained            = "unexplained"
-	PeriodChanged          = "period_changed"
-)
-
 // Each of these statements finds the exceptions of some kinds among what is of [$1, $2), as of $3: (kind, about, booking_id, amount,
 // currency, occurred_at, why). $4 is the lag, $5 how long what is missing is only late. What belongs together is looked for in all of
-// the tables, so that the windows may be cut anywhere; each exception belongs to one window, by the moment of what it is about.
+// the tables, so that the windows may be cut anywhere; each exception belongs to one window, by the moment of what it is about. Amounts
+// in why are written {1250 EUR}: see words.go.
 
 // theirCharges are the provider's charges: of which booking, if any, whether that has another, and whether money and fee are right.
 const theirCharges = `
-	SELECT x.kind, t.id AS about, o.booking_id, x.amount, x.currency, t.created_at AS occurred_at, x.why
+	SELECT x.kind, t.id AS about, o.booking_id, shown.amount, shown.currency, t.created_at AS occurred_at,
+	       CASE WHEN x.kind = 'amount_differs'
+	            THEN 'the provider has {' || shown.amount || ' ' || shown.currency || '}, and our books have {' || o.amount || ' ' || o.currency || '}'
+	            WHEN x.kind = 'two_charges' AND own.id IS NULL THEN 'the booking has been paid by another payment of the provider''s, which is the one that is its own'
+	            WHEN x.kind = 'two_charges' THEN 'the booking''s payment was charged once before'
+	            WHEN o.id IS NULL THEN 'no booking of ours has this charge, by its payment or by the ids in its metadata'
+	            WHEN o.status <> 'succeeded' THEN 'our books do not say that this booking was paid: its payment there is ' || replace(o.status, '_', ' ')
+	            ELSE 'the booking has ended as ' || b.status || ', and nothing goes back' END AS why
 	  FROM provider_transactions t
 	 CROSS JOIN LATERAL (SELECT coalesce(t.presented_amount, t.amount) AS amount, coalesce(t.presented_currency, t.currency) AS currency) shown
 	  LEFT JOIN payments own ON own.provider_intent_id = nullif(t.intent_id, '')
@@ -42,20 +33,13 @@ const theirCharges = `
 	                                  AND (e.created_at, e.id) < (t.created_at, t.id)) THEN 'two_charges'
 	                   WHEN b.status IN ('expired', 'failed') AND NOT EXISTS (SELECT FROM refunds r WHERE r.payment_id = o.id AND r.status <> 'failed')
 	                        THEN 'charged_without_booking'
-	                   WHEN (shown.amount, shown.currency) <> (o.amount, o.currency) THEN 'amount_differs' END AS kind,
-	              shown.amount, shown.currency,
-	              CASE WHEN o.id IS NULL THEN 'no booking of ours has this charge, by its intent or its metadata'
-	                   WHEN own.id IS NULL AND o.status = 'succeeded' THEN 'the booking has been paid by another intent, which is the one that is its own'
-	                   WHEN o.status <> 'succeeded' THEN 'our books do not say that this booking was paid: its payment is ' || o.status
-	                   WHEN (shown.amount, shown.currency) <> (o.amount, o.currency) THEN 'our books have ' || o.amount || ' ' || o.currency || ' in minor units'
-	                   WHEN b.status IN ('expired', 'failed') THEN 'the booking has ended as ' || b.status || ', and nothing goes back'
-	                   ELSE 'the intent has an earlier charge' END AS why) x
+	                   WHEN (shown.amount, shown.currency) <> (o.amount, o.currency) THEN 'amount_differs' END AS kind) x
 	 WHERE t.category = 'charge' AND t.created_at >= $1 AND t.created_at < $2 AND x.kind IS NOT NULL`
 
 // theirFees are the fees that are not what was agreed. What gives money back costs nothing unless a schedule says so.
 const theirFees = `
 	SELECT 'fee_differs', t.id, p.booking_id, t.fee - agreed.fee, t.currency, t.created_at,
-	       'the fee is ' || t.fee || ', and ' || agreed.fee || ' was agreed, in minor units'
+	       'the fee is {' || t.fee || ' ' || t.currency || '}, and {' || agreed.fee || ' ' || t.currency || '} was agreed'
 	  FROM provider_transactions t
 	  LEFT JOIN payments p ON p.provider_intent_id = nullif(t.intent_id, '')
 	  LEFT JOIN LATERAL (
@@ -90,7 +74,7 @@ const theirRefunds = `
 	                   WHEN r.reason = 'dashboard' AND theirs.amount <> 0 THEN 'somebody has made it by hand at the provider'
 	                   WHEN ours.amount = 0 THEN 'our books say that it has failed'
 	                   WHEN theirs.amount = 0 THEN 'the provider has taken it back, and our books say that it was made'
-	                   ELSE 'our books have ' || ours.amount || ' ' || r.currency || ' in minor units' END AS why) x
+	                   ELSE 'the provider gave back {' || theirs.amount || ' ' || theirs.currency || '}, and our books have {' || ours.amount || ' ' || r.currency || '}' END AS why) x
 	 CROSS JOIN provider_transactions_covered c
 	 WHERE t.category IN ('refund', 'refund_failure') AND t.source_id <> '' AND t.created_at >= $1 AND t.created_at < $2 AND x.kind IS NOT NULL
 	   AND (r.id IS NULL OR x.kind = 'refund_missing' OR c.windows @> tstzrange(t.created_at, greatest(t.created_at, coalesce(r.settled_at, r.updated_at)), '[]'))
@@ -111,7 +95,7 @@ const theirDisputes = `
 	       SELECT CASE WHEN d.id IS NULL THEN 'dispute_unknown'
 	                   WHEN theirs.amount <> ours.amount OR theirs.amount <> 0 AND theirs.currency <> d.currency THEN 'amount_differs' END AS kind,
 	              CASE WHEN d.id IS NULL THEN 'our books have no such dispute'
-	                   ELSE 'our books say that it has taken ' || ours.amount || ' ' || d.currency || ' in minor units' END AS why) x
+	                   ELSE 'it has taken {' || theirs.amount || ' ' || theirs.currency || '} at the provider, and {' || ours.amount || ' ' || d.currency || '} by our books' END AS why) x
 	 CROSS JOIN provider_transactions_covered c
 	 WHERE t.category IN ('dispute', 'dispute_reversal') AND t.source_id <> '' AND t.created_at >= $1 AND t.created_at < $2 AND x.kind IS NOT NULL
 	   AND (d.id IS NULL OR c.windows @> tstzrange(t.created_at, greatest(t.created_at, d.closed_at, d.updated_at), '[]'))
@@ -124,7 +108,9 @@ const ourUnmet = `
 	            WHEN u.kind = 'charge' THEN 'confirmed_without_charge' WHEN u.kind = 'refund' THEN 'refund_missing' ELSE 'dispute_unknown' END,
 	       u.about, u.booking_id, u.amount, u.currency, u.occurred_at,
 	       CASE WHEN u.accepted THEN 'the provider has accepted it and not made it yet'
-	            ELSE 'our books have this ' || u.kind || ', and no transaction of the provider''s shows it' END
+	            ELSE 'our books have this ' || u.kind || ', and no transaction of the provider''s shows it' END ||
+	       CASE WHEN u.occurred_at > $3::timestamptz - $5::interval
+	            THEN '; it is missing if none has come by ' || to_char((u.occurred_at + $5::interval) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC' ELSE '' END
 	  FROM finance_unmet u
 	 WHERE u.covered AND u.occurred_at >= $1 AND u.occurred_at < $2 AND u.occurred_at <= $3::timestamptz - $4::interval`
 
@@ -132,8 +118,9 @@ const ourUnmet = `
 // once everything until after we were told was listed.
 const theirPayouts = `
 	SELECT 'payout_differs', t.source_id, NULL::uuid, CASE WHEN x.sums THEN -t.net ELSE -t.net - rows.net END, t.currency, t.created_at,
-	       CASE WHEN x.sums THEN 'the provider says that it is ' || p.status || ', and nothing has come back'
-	            ELSE 'it is ' || -t.net || ', and its ' || rows.count || ' rows come to ' || rows.net || ', in minor units' END
+	       CASE WHEN x.sums THEN 'the provider says that it is ' || replace(p.status, '_', ' ') || ', and nothing has come back'
+	            ELSE 'it is {' || -t.net || ' ' || t.currency || '}, and the ' || rows.count || ' transactions that went out with it come to {' || rows.net || ' ' ||
+	                 t.currency || '}' END
 	  FROM provider_transactions t
 	  JOIN payouts p ON p.id = t.source_id
 	 CROSS JOIN LATERAL (
@@ -149,7 +136,7 @@ const theirPayouts = `
 // theirReversals are what has come back of a payout, each told of by the newest that belongs to it: both together must be nothing.
 const theirReversals = `
 	SELECT 'payout_differs', t.id, NULL::uuid, x.net, t.currency, t.created_at,
-	       'payout ' || t.source_id || ' has failed, and what went out and came back differ by ' || x.net || ', in minor units'
+	       'payout ' || t.source_id || ' has failed, and what went out and came back differ by {' || x.net || ' ' || t.currency || '}'
 	  FROM provider_transactions t
 	 CROSS JOIN LATERAL (
 	       SELECT sum(a.net)::bigint AS net, bool_or(a.category = 'payout') AS listed, count(DISTINCT a.currency) AS currencies
@@ -160,14 +147,14 @@ const theirReversals = `
 
 // theirRest is what moved the balance and is of no kind that bookings have.
 const theirRest = `
-	SELECT 'unexplained', t.id, NULL::uuid, t.net, t.currency, t.created_at, 'the provider calls it ' || t.category || ': no booking brings such a thing'
+	SELECT 'unexplained', t.id, NULL::uuid, t.net, t.currency, t.created_at, 'the provider calls it ' || replace(t.category, '_', ' ') || ': no booking brings such a thing'
 	  FROM provider_transactions t
 	 WHERE t.category NOT IN ('charge', 'refund', 'refund_failure', 'dispute', 'dispute_reversal', 'payout', 'payout_reversal')
 	   AND t.created_at >= $1 AND t.created_at < $2`
 
 // ourEvents are events that the stream has not acknowledged.
 const ourEvents = `
-	SELECT 'event_unpublished', o.id::text, o.booking_id, NULL::bigint, NULL::text, o.created_at, 'the event ' || o.event_type || ' is ' || o.status
+	SELECT 'event_unpublished', o.id::text, o.booking_id, NULL::bigint, NULL::text, o.created_at, 'the event ' || replace(o.event_type, '_', ' ') || ' has not reached the stream: it is ' || replace(o.status, '_', ' ')
 	  FROM outbox o
 	 WHERE o.kind = 'publish' AND o.status IN ('pending', 'in_doubt', 'parked') AND o.created_at >= $1 AND o.created_at < $2
 	   AND o.created_at <= $3::timestamptz - $4::interval

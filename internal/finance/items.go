@@ -42,8 +42,9 @@ type Filter struct {
 	Kind   string
 	Owner  string
 	Window *Window
-	After  int64 // the last id of the page before
-	Limit  int   // 0: 100
+	Older  time.Duration // only what happened longer ago
+	After  int64         // the last id of the page before
+	Limit  int           // 0: 100
 }
 
 const itemColumns = `id, kind, about, booking_id, amount, currency, occurred_at, opened_at,
@@ -62,13 +63,17 @@ func (d *Desk) Items(ctx context.Context, f Filter) ([]Item, error) {
 	rows, err := d.pool.Query(ctx, `
 		SELECT `+itemColumns+` FROM reconciliation_items
 		 WHERE id > $1 AND ($2 = '' OR status = $2) AND ($3 = '' OR kind = $3) AND ($4 = '' OR owner = $4) AND occurred_at >= $5 AND occurred_at < $6
-		 ORDER BY id LIMIT $7`, f.After, f.Status, f.Kind, f.Owner, from, to, f.Limit)
+		   AND ($8::interval = '0' OR occurred_at < clock_timestamp() - $8::interval)
+		 ORDER BY id LIMIT $7`, f.After, f.Status, f.Kind, f.Owner, from, to, f.Limit, f.Older)
 	if err != nil {
 		return nil, fmt.Errorf("list exceptions: %w", err)
 	}
 	items, err := pgx.CollectRows(rows, pgx.RowToStructByName[Item])
 	if err != nil {
 		return nil, fmt.Errorf("list exceptions: %w", err)
+	}
+	for i := range items {
+		items[i].Why = inWords(items[i].Why)
 	}
 	return items, nil
 }
@@ -88,6 +93,7 @@ func item(ctx context.Context, q postgres.Querier, id int64, locking string) (It
 	if err != nil {
 		return Item{}, fmt.Errorf("read an exception: %w", err)
 	}
+	found.Why = inWords(found.Why)
 	return found, nil
 }
 

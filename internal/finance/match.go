@@ -36,9 +36,9 @@ func (d *Desk) match(ctx context.Context, w Window, unchecked string) (at time.T
 		return at, err
 	}
 	defer d.unlock(ctx, conn.Conn())
-	if gaps, err := d.uncovered(ctx, w); err != nil || gaps > 0 {
+	if gaps, err := d.uncovered(ctx, w); err != nil || len(gaps) > 0 {
 		if err == nil {
-			err = fmt.Errorf("%w: %d gaps between %s and %s", ErrIncomplete, gaps, w.From.Format(time.RFC3339), w.To.Format(time.RFC3339))
+			err = fmt.Errorf("%w: not listed yet: %s", ErrIncomplete, spoken(gaps))
 		}
 		return at, err
 	}
@@ -131,12 +131,16 @@ func (d *Desk) unlock(ctx context.Context, conn *pgx.Conn) {
 	}
 }
 
-// uncovered counts the gaps in a window.
-func (d *Desk) uncovered(ctx context.Context, w Window) (gaps int, err error) {
-	err = d.pool.QueryRow(ctx, `
-		SELECT count(*) FROM provider_transactions_covered c, unnest(tstzmultirange(tstzrange($1, $2)) - c.windows)`, w.From, w.To).Scan(&gaps)
+// uncovered are the gaps in a window, whether they have ended or not.
+func (d *Desk) uncovered(ctx context.Context, w Window) ([]Window, error) {
+	rows, err := d.pool.Query(ctx, `
+		SELECT lower(gap), upper(gap) FROM provider_transactions_covered c, unnest(tstzmultirange(tstzrange($1, $2)) - c.windows) AS gap ORDER BY 1`, w.From, w.To)
 	if err != nil {
-		return 0, fmt.Errorf("find what is not covered: %w", err)
+		return nil, fmt.Errorf("find what is not covered: %w", err)
+	}
+	gaps, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Window])
+	if err != nil {
+		return nil, fmt.Errorf("find what is not covered: %w", err)
 	}
 	return gaps, nil
 }
@@ -213,6 +217,7 @@ func list(b *pgx.Batch, run uuid.UUID) {
 		  FROM findings f LEFT JOIN finance_periods p ON p.from_at <= f.occurred_at AND p.to_at > f.occurred_at
 		 WHERE NOT EXISTS (SELECT FROM reconciliation_items s WHERE s.status = 'signed_off' AND s.kind = f.kind AND s.about = f.about
 		                      AND (s.amount, s.currency) IS NOT DISTINCT FROM (f.amount, f.currency))
+		 ORDER BY f.occurred_at, f.kind, f.about -- the numbers are in the order of events
 		    ON CONFLICT (kind, about) WHERE status = 'open' DO UPDATE SET amount = EXCLUDED.amount, currency = EXCLUDED.currency, why = EXCLUDED.why
 		 WHERE (i.amount, i.currency, i.why) IS DISTINCT FROM (EXCLUDED.amount, EXCLUDED.currency, EXCLUDED.why)`, run)
 }

@@ -51,8 +51,8 @@ func (d *Desk) Payouts(ctx context.Context, p Period) (PayoutList, error) {
 	if err != nil {
 		return list, err
 	}
-	if gaps > 0 {
-		list.Complete, list.Incomplete = false, []string{fmt.Sprintf("%d parts of the period were not listed from the provider", gaps)}
+	if len(gaps) > 0 {
+		list.Complete, list.Incomplete = false, []string{"not listed from the provider yet: " + spoken(gaps)}
 	}
 	rows, err := d.pool.Query(ctx, reportPayouts, w.From, w.To)
 	if err != nil {

@@ -80,7 +80,7 @@ func (d *Desk) gaps(ctx context.Context, w Window) ([]Window, error) {
 // readWindow lists one window and stores it, page by page. It is covered only once all of it was listed.
 func (d *Desk) readWindow(ctx context.Context, w Window, tell func(rows int)) error {
 	if d.provider == nil {
-		return fmt.Errorf("%w: no provider to read from %s to %s", ErrIncomplete, w.From.Format(time.RFC3339), w.To.Format(time.RFC3339))
+		return fmt.Errorf("%w: its API is not set up here (STRIPE_API_KEY), and %s was not imported", ErrIncomplete, spoken([]Window{w}))
 	}
 	run, err := d.begin(ctx, "read", &w, "", "")
 	if err != nil {

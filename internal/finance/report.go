@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"holdfast/internal/cli"
 	"holdfast/internal/postgres"
 	"holdfast/payments"
 )
@@ -87,12 +89,14 @@ type Identity struct {
 
 // Pending is what one side has and the other may still get.
 type Pending struct {
-	Kind       string    `json:"kind"`
-	About      string    `json:"about"`
-	Amount     int64     `json:"amount"`
-	Currency   string    `json:"currency"`
-	OccurredAt time.Time `json:"occurred_at"`
-	Why        string    `json:"why"`
+	Kind       string     `json:"kind"`
+	About      string     `json:"about"`
+	BookingID  *uuid.UUID `json:"booking_id,omitempty"`
+	Amount     int64      `json:"amount"`
+	Currency   string     `json:"currency"`
+	OccurredAt time.Time  `json:"occurred_at"`
+	Until      *time.Time `json:"until,omitempty"` // when it is judged, or arrives; nil: once more was read
+	Why        string     `json:"why"`
 }
 
 // Open counts the exceptions that are open.
@@ -141,7 +145,7 @@ func (d *Desk) Report(ctx context.Context, p Period) (Report, error) {
 		}
 	}
 	if r.Complete && listed.To.Before(w.To) { // the rest is not over, or has only just ended
-		r.Incomplete = append(r.Incomplete, fmt.Sprintf("the period was listed up to %s only; what comes later is not in this report", listed.To.Format(time.RFC3339)))
+		r.Incomplete = append(r.Incomplete, "the period was listed up to "+cli.When(listed.To)+" only; what comes later is not in this report")
 	}
 	err = d.fill(ctx, &r, w)
 	if unswept != "" {
@@ -193,6 +197,9 @@ func (d *Desk) fill(ctx context.Context, r *Report, w Window) error {
 	for _, u := range unchecked {
 		r.Unchecked = append(r.Unchecked, u.What)
 	}
+	for i := range r.Exceptions {
+		r.Exceptions[i].Why = inWords(r.Exceptions[i].Why)
+	}
 	r.identities()
 	if r.Days, err = payments.Days(ctx, d.pool, r.Period.Zone, day(r.Period.From), day(r.Period.To)); err != nil {
 		return err
@@ -212,7 +219,7 @@ func (r *Report) identities() {
 		r.Identities = append(r.Identities, Identity{name, currency, left, right, left == right})
 	}
 	for _, c := range r.Categories {
-		add("our ledger's "+c.Category+" = the provider's", c.Currency, c.Ledger, c.Net)
+		add("our ledger's "+people(c.Category)+" = the provider's", c.Currency, c.Ledger, c.Net)
 	}
 	for _, b := range r.Balances {
 		add("opening + activity + payouts = closing", b.Currency, b.Opening+b.Activity+b.Payouts, b.Closing)

@@ -21,27 +21,6 @@ type FinanceReport struct {
 	finance.Report
 }
 
-const (
-	verdictIncomplete = "incomplete"
-	verdictExceptions = "exceptions"
-	verdictUnfinished = "unfinished"
-	verdictClean      = "clean"
-)
-
-// verdict is clean only where everything was read, the period is over, and nothing is left to explain.
-func verdict(r finance.Report) string {
-	switch {
-	case !r.Complete:
-		return verdictIncomplete
-	case r.Open()+r.Broken() > 0:
-		return verdictExceptions
-	case len(r.Incomplete) > 0:
-		return verdictUnfinished
-	default:
-		return verdictClean
-	}
-}
-
 func showReport(r finance.Report) FinanceReport {
 	filled(&r.Incomplete)
 	filled(&r.Balances)
@@ -54,7 +33,7 @@ func showReport(r finance.Report) FinanceReport {
 	filled(&r.Exceptions)
 	filled(&r.SignedOff)
 	filled(&r.Unchecked)
-	return FinanceReport{Verdict: verdict(r), Open: r.Open(), Broken: r.Broken(), Report: r}
+	return FinanceReport{Verdict: r.Verdict(), Open: r.Open(), Broken: r.Broken(), Report: r}
 }
 
 // filled makes an empty list of none.

@@ -104,7 +104,8 @@ func financeSchemas() []operatorSchema {
 		}},
 		{reflect.TypeFor[finance.Identity](), "FinanceIdentity", map[string]string{"name": "", "currency": "", "left": minor, "right": minor, "holds": ""}},
 		{reflect.TypeFor[finance.Pending](), "FinancePending", map[string]string{
-			"kind": "", "about": "The payment, refund, dispute or payout.", "amount": minor, "currency": "", "occurred_at": "", "why": "Why nobody can judge it yet.",
+			"kind": "", "about": "The payment, refund, dispute or payout.", "booking_id": "Absent: of no single booking.", "amount": minor, "currency": "", "occurred_at": "",
+			"until": "When it is judged, or at the bank. Absent: once more of the provider's books was read.", "why": "Why nobody can judge it yet.",
 		}},
 		{reflect.TypeFor[finance.Item](), "FinanceException", map[string]string{
 			"id": "Its number.", "kind": "What does not match; docs/finance.md tells of each.", "about": "The transaction, payment, refund, dispute, payout, event or period.",
@@ -130,10 +131,10 @@ func financeSchemas() []operatorSchema {
 
 func verdicts() []meaning {
 	return []meaning{
-		{verdictClean, "the period is over, was read whole, and every transaction is explained."},
-		{verdictExceptions, "exceptions are open, or an identity is broken."},
-		{verdictUnfinished, "all that was listed is explained, and the period is not over."},
-		{verdictIncomplete, "nobody can tell: not all of the provider's books were read."},
+		{finance.VerdictClean, "the period is over, was read whole, and every transaction is explained."},
+		{finance.VerdictExceptions, "exceptions are open, or an identity is broken."},
+		{finance.VerdictUnfinished, "all that was listed is explained, and the period is not over."},
+		{finance.VerdictIncomplete, "nobody can tell: not all of the provider's books were read."},
 	}
 }
 

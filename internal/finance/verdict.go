@@ -1,0 +1,86 @@
+package finance
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What a report comes to.
+const (
+	VerdictClean      = "clean"      // the period is over, was read whole, and every transaction is explained
+	VerdictExceptions = "exceptions" // something is left to explain
+	VerdictUnfinished = "unfinished" // all that was listed is explained, and the period is not over
+	VerdictIncomplete = "incomplete" // nobody can tell
+)
+
+// Verdict is clean only where everything was read, the period is over, and nothing is left to explain.
+func (r Report) Verdict() string {
+	switch {
+	case !r.Complete:
+		return VerdictIncomplete
+	case r.Open()+r.Broken() > 0:
+		return VerdictExceptions
+	case len(r.Incomplete) > 0:
+		return VerdictUnfinished
+	default:
+		return VerdictClean
+	}
+}
+
+// Says is the verdict in a sentence.
+func (r Report) Says() string {
+	switch r.Verdict() {
+	case VerdictIncomplete:
+		return "INCOMPLETE: not all of the provider's books were read. What is below is not all there is; nothing new was compared, and nobody is accused of anything."
+	case VerdictExceptions:
+		said := "OPEN: " + countOf(r.Open(), "exception is", "exceptions are") + " open"
+		if r.Broken() > 0 {
+			said += ", and " + countOf(r.Broken(), "check does not hold", "checks do not hold")
+		}
+		return said + "."
+	case VerdictUnfinished:
+		return "SO FAR CLEAN: every transaction up to then is explained."
+	default:
+		return "CLEAN: every transaction of the period is explained."
+	}
+}
+
+// Next is what a person does about the verdict.
+func (r Report) Next() string {
+	p := r.Period
+	of := fmt.Sprintf("--from %s --to %s --zone %s", p.From, p.To, p.Zone)
+	switch r.Verdict() {
+	case VerdictIncomplete:
+		return "Run this again: the provider's books are read on from where the reading stopped (reconciler run does so by itself). Or import the provider's report of the period: reconciler import FILE " + of
+	case VerdictExceptions:
+		return "Have each exception explained, or sign it off with a reason, on its page or by: reconciler exceptions sign-off NO --reason TEXT"
+	case VerdictUnfinished:
+		return "Run this again once the period is over."
+	}
+	if len(r.SignedOff) > 0 {
+		return "Nothing: it is signed off."
+	}
+	return "Sign the period off, on its page or by: reconciler sign-off " + of + " --reason TEXT"
+}
+
+// unit says how the amounts below are to be read.
+const unit = "Amounts are in the currency named, such as 12.50 EUR; nothing is converted."
+
+// lastDay is the period's last day.
+func (p Period) lastDay() string { return day(p.To).AddDate(0, 0, -1).Format(time.DateOnly) }
+
+// spoken are windows for people: at most three of them.
+func spoken(windows []Window) string {
+	var parts []string
+	for i, w := range windows {
+		if i == 3 {
+			parts = append(parts, countOf(len(windows)-3, "other stretch", "other stretches"))
+			break
+		}
+		parts = append(parts, minuteOf(w.From)+" to "+minuteOf(w.To))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func minuteOf(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
