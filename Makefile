@@ -18,10 +18,10 @@ up: ## the same stack, kept up; prints addresses, tokens and a first curl; Ctrl-
 	@$(LOCAL) up --stop-with-parent
 
 .PHONY: test
-test: ## every test, race detector on, against real PostgreSQL, JetStream and HTTP
+test: ## every test, race detector on, against real PostgreSQL, JetStream and HTTP (SUITE=full: more seeds, requests, combinations)
 	$(TOOL) gotestsum --version >/dev/null
-	go run ./internal/testdb/cmd/withdb -- $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- \
-		-race -shuffle=on -parallel 8 -timeout 30m $(TESTFLAGS) ./...
+	$(if $(SUITE),HOLDFAST_SUITE=$(SUITE)) go run ./internal/testdb/cmd/withdb -- $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- \
+		-race -vet=off -shuffle=on -parallel 8 -timeout 30m $(TESTFLAGS) ./...
 
 FUZZTIME ?= 60s
 .PHONY: fuzz

@@ -17,6 +17,7 @@ import (
 	"holdfast/domain"
 	"holdfast/internal/bookings"
 	"holdfast/internal/ledger"
+	"holdfast/internal/testsize"
 	"holdfast/outbox"
 	"holdfast/payments"
 	"holdfast/payments/stripesim"
@@ -27,7 +28,7 @@ import (
 //	go run ./internal/testdb/cmd/withdb -- go test ./payments -run TestMoney_HistoriesAgree -timeout 1h -v -money.histories=1000
 //	go run ./internal/testdb/cmd/withdb -- go test ./payments -run TestMoney_HistoriesAgree -money.seed=17 -money.histories=1
 var (
-	moneyHistories = flag.Int("money.histories", 40, "how many random histories of money TestMoney_HistoriesAgree goes through")
+	moneyHistories = flag.Int("money.histories", testsize.Of(16, 40), "how many random histories of money TestMoney_HistoriesAgree goes through")
 	moneySeed      = flag.Uint64("money.seed", 1, "the seed of the first; each next one has the next")
 )
 

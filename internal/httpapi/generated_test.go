@@ -22,11 +22,12 @@ import (
 	"holdfast/internal/bookings"
 	"holdfast/internal/clients"
 	"holdfast/internal/httpapi"
+	"holdfast/internal/testsize"
 )
 
 // More, by hand: go test -run TestGeneratedRequests ./internal/httpapi -args -requests 50000 -seed 7.
 var (
-	generatedRequests = flag.Int("requests", 2000, "how many requests TestGeneratedRequests sends")
+	generatedRequests = flag.Int("requests", testsize.Of(800, 2000), "how many requests TestGeneratedRequests sends")
 	generatedSeed     = flag.Uint64("seed", 1, "of the requests")
 )
 
