@@ -65,11 +65,8 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 // readOpen counts what is open of each kind, and reads how many seconds ago the compared time ended.
 func readOpen(ctx context.Context, pool *pgxpool.Pool) (open map[string]int64, age *float64, err error) {
 	open = map[string]int64{}
-	for _, kind := range []string{
-		ChargedWithoutBooking, ConfirmedWithoutCharge, TwoCharges, AmountDiffers, RefundWithoutCause, RefundMissing, FeeDiffers, DisputeUnknown,
-		PayoutDiffers, EventUnpublished, Late, Unexplained, PeriodChanged,
-	} {
-		open[kind] = 0
+	for _, kind := range Kinds() {
+		open[kind.Name] = 0
 	}
 	var counts []struct {
 		Kind string
