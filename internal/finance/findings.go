@@ -130,7 +130,7 @@ const theirPayouts = `
 	 CROSS JOIN provider_transactions_covered c
 	 WHERE t.category = 'payout' AND t.created_at >= $1 AND t.created_at < $2
 	   AND (NOT x.sums OR p.status IN ('failed', 'canceled')
-	                      AND NOT EXISTS (SELECT FROM provider_transactions b WHERE b.source_id = p.id AND b.category = 'payout_reversal')
+	                      AND NOT EXISTS (SELECT FROM provider_transactions b WHERE b.source_id = p.id AND b.source_id <> '' AND b.category = 'payout_reversal')
 	                      AND c.windows @> tstzrange(t.created_at, greatest(t.created_at, p.asked_at) + $4::interval, '[]'))`
 
 // theirReversals are what has come back of a payout, each told of by the newest that belongs to it: both together must be nothing.
@@ -142,7 +142,7 @@ const theirReversals = `
 	       SELECT sum(a.net)::bigint AS net, bool_or(a.category = 'payout') AS listed, count(DISTINCT a.currency) AS currencies
 	         FROM provider_transactions a WHERE a.source_id = t.source_id AND a.source_id <> '' AND a.category IN ('payout', 'payout_reversal')) x
 	 WHERE t.category = 'payout_reversal' AND t.created_at >= $1 AND t.created_at < $2 AND x.listed AND (x.net <> 0 OR x.currencies > 1)
-	   AND NOT EXISTS (SELECT FROM provider_transactions e WHERE e.source_id = t.source_id AND e.category = 'payout_reversal'
+	   AND NOT EXISTS (SELECT FROM provider_transactions e WHERE e.source_id = t.source_id AND e.source_id <> '' AND e.category = 'payout_reversal'
 	                      AND (e.created_at, e.id) > (t.created_at, t.id))`
 
 // theirRest is what moved the balance and is of no kind that bookings have.

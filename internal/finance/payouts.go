@@ -26,7 +26,8 @@ func (d *Desk) readPayout(ctx context.Context, w Window, politely bool) (bool, e
 		 WHERE t.category = 'payout' AND t.source_id <> '' AND t.created_at >= $1 AND t.created_at < $2
 		   AND CASE WHEN p.id IS NULL THEN true
 		            WHEN p.rows_read_at IS NULL AND p.automatic THEN NOT $3 OR p.asked_at < clock_timestamp() - $4::interval
-		            WHEN EXISTS (SELECT FROM provider_transactions b WHERE b.source_id = p.id AND b.category = 'payout_reversal' AND b.read_at > p.asked_at) THEN true
+		            WHEN EXISTS (SELECT FROM provider_transactions b WHERE b.source_id = p.id AND b.source_id <> '' AND b.category = 'payout_reversal'
+		                            AND b.read_at > p.asked_at) THEN true
 		            ELSE $3 AND p.status IN ('pending', 'in_transit', 'paid') AND p.arrival_at > clock_timestamp() - interval '10 days'
 		                 AND p.asked_at < clock_timestamp() - $4::interval END
 		 ORDER BY p.asked_at NULLS FIRST, t.created_at LIMIT 1`, w.From, w.To, politely, d.config.Retry).Scan(&id)
