@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"holdfast/internal/cli"
 	"holdfast/internal/finance"
@@ -19,22 +20,33 @@ type exceptionsCommands struct {
 type exceptionsListCommand struct {
 	Books books `embed:""`
 
-	Status string `default:"open" enum:"open,closed,signed_off,all" help:"open, closed (explained by a later run), signed_off or all."`
-	Kind   string `placeholder:"KIND" help:"Only those of a kind, such as charged_without_booking."`
-	Owner  string `placeholder:"NAME" help:"Only those of an owner."`
-	After  int64  `placeholder:"NO" help:"Only those after this number: the next page."`
-	Limit  int    `default:"100" help:"Most of them."`
-	JSON   bool   `name:"json" help:"Print JSON, for scripts."`
+	Status string        `default:"open" enum:"open,closed,signed_off,all" help:"open, closed (explained by a later run), signed_off or all."`
+	Kind   string        `placeholder:"KIND" help:"Only those of a kind, such as charged_without_booking."`
+	Owner  string        `placeholder:"NAME" help:"Only those of an owner."`
+	Older  time.Duration `placeholder:"TIME" help:"Only what happened longer ago, such as 72h."`
+	After  int64         `placeholder:"NO" help:"Only those after this number: the next page."`
+	Limit  int           `default:"100" help:"Most of them."`
+	JSON   bool          `name:"json" help:"Print JSON, for scripts."`
 }
 
 // Help says more than the summary.
 func (*exceptionsListCommand) Help() string {
-	return "Exit codes: 0 none that is open was listed; 1 some are open; 2 wrong use; 3 could not tell."
+	return "Below them stands what each kind means, and what to do about it.\n\nExit codes: 0 none that is open was listed; 1 some are open; 2 wrong use; 3 could not tell."
 }
 
 // Configure reads the environment.
 func (c *exceptionsListCommand) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Books.Configure(getenv, p)
+	if c.Kind != "" && finance.KindOf(c.Kind).Means == "" {
+		var known []string
+		for _, k := range finance.Kinds() {
+			known = append(known, k.Name)
+		}
+		p.Add("--kind: %s is none of %s", c.Kind, strings.Join(known, ", "))
+	}
+	if c.Older < 0 {
+		p.Add("--older: %s is less than 0", c.Older)
+	}
 	if c.Limit < 1 || c.Limit > 10000 {
 		p.Add("--limit: %d is not between 1 and 10000", c.Limit)
 	}
@@ -47,7 +59,7 @@ func (c *exceptionsListCommand) Run(ctx context.Context, io cli.IO) error {
 		if status == "all" {
 			status = ""
 		}
-		items, err := d.Items(ctx, finance.Filter{Status: status, Kind: c.Kind, Owner: c.Owner, After: c.After, Limit: c.Limit})
+		items, err := d.Items(ctx, finance.Filter{Status: status, Kind: c.Kind, Owner: c.Owner, Older: c.Older, After: c.After, Limit: c.Limit})
 		if err != nil {
 			return err
 		}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 
 	"holdfast/internal/cli"
 	"holdfast/internal/finance"
+	"holdfast/internal/telemetry"
 	"holdfast/payments/stripesim"
 )
 
@@ -68,6 +71,13 @@ func TestFinanceCommands(t *testing.T) {
 	code, out, _ = b.run(t, "", "exceptions", "list")
 	require.Equal(t, cli.ExitProblem, code)
 	require.Contains(t, out, "txn_1")
+	for older, want := range map[string]int{"1h": cli.ExitProblem, "9000h": cli.ExitDone} {
+		code, _, _ = b.run(t, "", "exceptions", "list", "--kind", finance.ChargedWithoutBooking, "--older", older)
+		require.Equal(t, want, code, older)
+	}
+	code, _, errs = b.run(t, "", "exceptions", "list", "--kind", "odd")
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, errs, finance.PeriodChanged)
 	code, _, errs = b.run(t, "", append([]string{"sign-off", "--reason", "closed"}, period...)...)
 	require.Equal(t, cli.ExitProblem, code)
 	require.Contains(t, errs, "1 exceptions are open")
@@ -177,4 +187,26 @@ func TestReport_AnIncompleteRunAccusesNobody(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.True(t, r.Complete)
 	require.Equal(t, 101, r.Open())
+}
+
+// A long run shows how far it is: in place at a terminal, as structured lines elsewhere.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	for _, terminal := range []bool{true, false} {
+		var out bytes.Buffer
+		p := newProgress(cli.IO{Err: &out}, telemetry.NewLogger(&out, slog.LevelInfo, "reconciler"))
+		require.False(t, p.terminal)
+		p.terminal, p.every, p.next = terminal, 0, time.Time{}
+		p.tell(finance.Progress{Stage: "read", Rows: 3000, Pages: 30, Done: 0.25, Taken: time.Minute})
+		if terminal {
+			require.Equal(t, "\r\x1b[Kread: 3000 rows, 30 pages, 50 rows/s, 25 %, 3m0s left", out.String())
+			p.tell(finance.Progress{Stage: "read", Rows: 12000, Pages: 120, Done: 1, Taken: 4 * time.Minute})
+			require.True(t, strings.HasSuffix(out.String(), "\r\x1b[K"), "nothing of it is left")
+			continue
+		}
+		var line map[string]any
+		require.NoError(t, json.Unmarshal(out.Bytes(), &line))
+		require.Equal(t, []any{"progress", "read", 3000.0, 30.0, 50.0, 25.0, "3m0s"},
+			[]any{line["msg"], line["stage"], line["rows"], line["pages"], line["rows_per_second"], line["done_percent"], line["left"]})
+	}
 }

@@ -115,3 +115,31 @@ func TestWindow(t *testing.T) {
 		require.Error(t, err, bad)
 	}
 }
+
+// The provider's list of payouts says what arrived: a payout takes from the balance and what came back of one adds to it; what went out with
+// a payout does not hold the payout itself.
+func TestImport_PayoutsAreSignedAsTheyMoveTheBalance(t *testing.T) {
+	t.Parallel()
+	db := testdb.New(t)
+	d := finance.New(db.Pool, nil, finance.Config{}, quiet())
+	load := func(text string) error {
+		_, err := d.Import(t.Context(), finance.File{Name: "file", ReadSeeker: strings.NewReader(text)})
+		return err
+	}
+	const header = "payout_id,effective_at_utc,currency,gross,fee,net,reporting_category,balance_transaction_id,payout_expected_arrival_date,payout_status\n"
+	require.NoError(t, load(header+
+		"po_1,2025-03-04 00:00:00,eur,9.50,0.00,9.50,payout,txn_2,2025-03-06,failed\n"+
+		"po_1,2025-03-07 00:00:00,eur,-9.50,0.00,-9.50,payout_reversal,txn_3,2025-03-06 00:00:00,failed\n"+
+		"po_2,2025-03-08 00:00:00,eur,-2.00,0.00,-2.00,payout,txn_4,,paid\n")) // the bank has covered what was missing
+	require.NoError(t, load(strings.TrimSuffix(activityHeader, "\n")+",automatic_payout_id,trace_id\n"+
+		"txn_1,2025-03-01 10:00:00,2025-03-03 00:00:00,eur,10.00,0.50,9.50,charge,ch_1,10.00,eur,pi_1,po_1,\n"+
+		"txn_2,2025-03-04 00:00:00,2025-03-04 00:00:00,eur,-9.50,0.00,-9.50,payout,po_1,,,,po_1,\n"))
+	require.ErrorContains(t, load(header+"po_3,2025-03-09 00:00:00,eur,10.00,0.10,9.90,payout,txn_5,,paid\n"), "line 2: net is not gross less fee")
+	require.ErrorContains(t, load(header+"po_3,2025-03-09 00:00:00,eur,10.00,0.00,10.00,payout,txn_5,soon,paid\n"), "line 2: payout_expected_arrival_date")
+	var told string
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `
+		SELECT (SELECT string_agg(concat_ws(' ', id, category, source_id, net), ', ' ORDER BY id) FROM provider_transactions WHERE category <> 'charge') || '; ' ||
+		       (SELECT string_agg(concat_ws(' ', id, amount, to_char(arrival_at AT TIME ZONE 'UTC', 'DD')), ', ' ORDER BY id) FROM payouts) || '; ' ||
+		       (SELECT string_agg(transaction_id, ', ') FROM payout_transactions WHERE payout_id = 'po_1')`).Scan(&told))
+	require.Equal(t, "txn_2 payout po_1 -950, txn_3 payout_reversal po_1 950, txn_4 payout po_2 200; po_1 950 06, po_2 -200 08; txn_1", told)
+}

@@ -156,15 +156,16 @@ func (d *Desk) storeRows(ctx context.Context, kind string, rows []fileRow, payou
 	for i, r := range rows {
 		listed[i] = r.Transaction
 		switch {
-		case kind == FilePayout && r.Net > 0: // of a payout that has a line of its own
+		case kind == FilePayout && r.Category == "payout_reversal": // of a payout that has a line of its own
 		case kind == FilePayout:
 			p := payments.Payout{
 				ID: r.Payout, Amount: domain.Money{Amount: -r.Net, Currency: r.Amount.Currency}, Status: orElse(r.Status, "paid"), Automatic: true,
-				Arrival: r.Created, Created: r.Created,
+				Arrival: r.Arrival, Created: r.Created,
 			}
 			if err := d.storePayout(ctx, p); err != nil {
 				return err
 			}
+		case r.Payout == r.SourceID: // it does not go out with itself
 		case r.Payout != "":
 			of[r.Payout] = append(of[r.Payout], r.ID)
 			payouts[r.Payout] = r.Created

@@ -16,7 +16,10 @@ import (
 	"holdfast/payments"
 )
 
-// The reports of the provider's that are understood.
+// The reports of the provider's that are understood. Their columns are those of https://docs.stripe.com/reports/report-types/balance and
+// …/payout-reconciliation: amounts in major units, times in UTC where the name says so. Of payouts.itemized they say that effective_at is
+// when the money is taken from the balance (its transaction is up to some days older), and of no report which sign a payout has there: its
+// transaction has a minus, and that report none, as those have found who read real ones. A payout that brings money in has the reverse.
 const (
 	FileActivity = "activity"              // balance_change_from_activity.itemized: everything but payouts
 	FilePayouts  = "payout-reconciliation" // payout_reconciliation.itemized: what went out with each payout
@@ -35,8 +38,9 @@ func (e *FileError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e
 type fileRow struct {
 	payments.Transaction
 
-	Payout string
-	Status string // of a payout itself
+	Payout  string
+	Status  string    // of a payout itself
+	Arrival time.Time // likewise: at the bank
 }
 
 // reportFile reads a report line by line.
@@ -170,12 +174,16 @@ func (f *reportFile) row() (row fileRow, err error) {
 		row.Payout, row.Status = f.cell("payout_id"), strings.ToLower(f.cell("payout_status"))
 		t.Type, t.Category, t.SourceID = "payout", "payout", row.Payout
 		t.Amount.Amount, t.Net = -t.Amount.Amount, -t.Net // the report says what arrived
-		t.Fee = t.Amount.Amount - t.Net
-		if t.Net > 0 { // it has failed, and this is what came back
-			t.Type, t.Category = "payout_failure", "payout_reversal"
+		if category := f.cell("reporting_category"); category == "payout_reversal" || category == "" && t.Net > 0 {
+			t.Type, t.Category = "payout_failure", "payout_reversal" // it has failed, and this is what came back
 		}
 		t.Created = at("effective_at_utc")
 		t.Available = t.Created
+		if row.Arrival = t.Created; f.cell("payout_expected_arrival_date") != "" && err == nil {
+			if row.Arrival, err = time.Parse(time.DateOnly, strings.TrimSuffix(f.cell("payout_expected_arrival_date"), " 00:00:00")); err != nil {
+				err = fmt.Errorf("payout_expected_arrival_date: %q is no day such as 2027-03-01", printable(f.cell("payout_expected_arrival_date")))
+			}
+		}
 	} else {
 		t.Type, t.Category, t.SourceID = f.cell("reporting_category"), f.cell("reporting_category"), f.cell("source_id")
 		t.IntentID, row.Payout = f.cell("payment_intent_id"), f.cell("automatic_payout_id")
