@@ -80,7 +80,7 @@ func TestFinanceCommands(t *testing.T) {
 	require.Contains(t, errs, finance.PeriodChanged)
 	code, _, errs = b.run(t, "", append([]string{"sign-off", "--reason", "closed"}, period...)...)
 	require.Equal(t, cli.ExitProblem, code)
-	require.Contains(t, errs, "1 exceptions are open")
+	require.Contains(t, errs, "1 exception is open")
 	code, _, _ = b.run(t, "", "exceptions", "note", "1", "--note", "a test charge", "--owner", "bea")
 	require.Equal(t, cli.ExitDone, code)
 	code, _, _ = b.run(t, "", "exceptions", "sign-off", "1", "--reason", "a test charge", "--actor", "ada")

@@ -66,7 +66,7 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 		case overlaps > 0:
 			return &outbox.RefusedError{Reason: "a part of the period is signed off already"}
 		case open > 0:
-			return &outbox.RefusedError{Reason: fmt.Sprintf("%d exceptions are open in the period: explain them, or sign them off with a reason", open)}
+			return &outbox.RefusedError{Reason: countOf(open, "exception is", "exceptions are") + " open in the period: explain them, or sign them off with a reason"}
 		case r.Broken() > 0:
 			return &outbox.RefusedError{Reason: fmt.Sprintf("%d of the period's checks do not hold: %s. Nothing that is booked can be changed: have the "+
 				"difference found, and put right by an entry", r.Broken(), r.broken())}

@@ -33,7 +33,7 @@ func TestSignOffPeriod_NeedsEveryIdentity(t *testing.T) {
 	payout := r.Payouts[0]
 	b.exec(`DELETE FROM payout_transactions WHERE (payout_id, transaction_id) = (SELECT payout_id, min(transaction_id) FROM payout_transactions WHERE payout_id = $1 GROUP BY 1)`,
 		payout.ID)
-	refused("1 exceptions are open")
+	refused("1 exception is open")
 	open, err := d.Items(t.Context(), finance.Filter{Status: "open"})
 	require.NoError(t, err)
 	require.Equal(t, finance.PayoutDiffers, open[0].Kind)

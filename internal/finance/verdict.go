@@ -67,6 +67,14 @@ func (r Report) Next() string {
 // unit says how the amounts below are to be read.
 const unit = "Amounts are in the currency named, such as 12.50 EUR; nothing is converted."
 
+// Name is a month's, or both of the days that are included.
+func (p Period) Name() string {
+	if from := day(p.From); from.Day() == 1 && from.AddDate(0, 1, 0).Equal(day(p.To)) {
+		return from.Format("January 2006")
+	}
+	return p.From + " to " + p.lastDay()
+}
+
 // lastDay is the period's last day.
 func (p Period) lastDay() string { return day(p.To).AddDate(0, 0, -1).Format(time.DateOnly) }
 
