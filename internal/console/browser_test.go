@@ -15,6 +15,7 @@ import (
 	"holdfast/domain"
 	"holdfast/internal/testbrowser"
 	"holdfast/internal/testdb"
+	"holdfast/internal/testsize"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
@@ -118,6 +119,12 @@ func media(scheme string) chromedp.Action[chromedp.Void] {
 		})
 		return err
 	})
+}
+
+// pictured tells whether each page is pictured in the dark and on a telephone, too: drawing takes longer than all that is asserted there.
+func pictured() bool {
+	_, asked := os.LookupEnv("HOLDFAST_SCREENSHOTS")
+	return asked || testsize.Full()
 }
 
 // shoot writes a picture of the whole page.
