@@ -35,7 +35,7 @@ const (
 // fiveTroubles brings a deployment into all of them.
 func fiveTroubles(t *testing.T) *troubles {
 	t.Helper()
-	b := newBed(t, nil, "MAX_SENDS=2", "STRIPE_TIMEOUT=20s", "JOB_TIMEOUT=50s", "RESCUE_AFTER=60s", "WORKER_DEAD_AFTER=3s")
+	b := newBed(t, nil, "MAX_SENDS=2", "STRIPE_TIMEOUT=20s", "JOB_TIMEOUT=50s", "RESCUE_AFTER=10m", "WORKER_DEAD_AFTER=3s") // no rescue mends a trouble before it is looked at
 	api := b.start("api")
 	court := b.resource(1, time.Hour)
 	ada := b.customer("ada", api.address)
