@@ -18,7 +18,7 @@ func TestMonth_WaitsForTheComparison(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *console.Config) {
 		desk, _ := c.Books.(*finance.Comparing)
-		c.Books = finance.NewComparing(t.Context(), 200*time.Millisecond, func(func(finance.Progress)) *finance.Desk { return desk.Desk })
+		c.Books = finance.NewComparing(t.Context(), 2*time.Second, func(func(finance.Progress)) *finance.Desk { return desk.Desk })
 	})
 	b.exec(`INSERT INTO reconciliation_runs (id, kind, status, from_at, to_at, finished_at) VALUES ($1, 'read', 'complete', '2025-01-01Z', '2026-01-01Z', now())`, uuid.New())
 	v := b.visitor()

@@ -69,7 +69,7 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 			return &outbox.RefusedError{Reason: countOf(open, "exception is", "exceptions are") + " open in the period: explain them, or sign them off with a reason"}
 		case r.Broken() > 0:
 			return &outbox.RefusedError{Reason: fmt.Sprintf("%d of the period's checks do not hold: %s. Nothing that is booked can be changed: have the "+
-				"difference found, and put right by an entry", r.Broken(), r.broken())}
+				"difference explained: see the report's checks", r.Broken(), r.broken())}
 		}
 		err := tx.QueryRow(ctx, `
 			INSERT INTO finance_periods (id, zone, from_at, to_at, totals, signed_off_by, reason) VALUES ($1, $2, $3, $4, $5, $6, $7)
