@@ -81,10 +81,12 @@ func (d *Desk) readPayout(ctx context.Context, w Window, politely bool) (bool, e
 	return true, d.payoutIsWhole(ctx, id)
 }
 
+// storePayout stores a payout as it was told. A report does not tell which are automatic: one that the provider calls manual stays so, and is
+// not asked for rows that it does not list.
 func (d *Desk) storePayout(ctx context.Context, p payments.Payout) error {
 	_, err := d.pool.Exec(ctx, `
 		INSERT INTO payouts (id, amount, currency, status, automatic, arrival_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
-		    ON CONFLICT ON CONSTRAINT payouts_pkey DO UPDATE SET status = $4, arrival_at = $6, asked_at = clock_timestamp()`,
+		    ON CONFLICT ON CONSTRAINT payouts_pkey DO UPDATE SET status = $4, automatic = payouts.automatic AND $5, arrival_at = $6, asked_at = clock_timestamp()`,
 		p.ID, p.Amount.Amount, p.Amount.Currency, p.Status, p.Automatic, p.Arrival, p.Created)
 	if err != nil {
 		return fmt.Errorf("store a payout: %w", err)

@@ -209,3 +209,23 @@ func TestBudget_IsShared(t *testing.T) {
 	readers.Wait()
 	require.GreaterOrEqual(t, time.Since(started), 900*time.Millisecond, "40 pages at 20 a second, of which 20 at once")
 }
+
+// manual is a provider of which every payout was made by hand.
+type manual struct{ port }
+
+func (m manual) Payout(ctx context.Context, id string) (payments.Payout, error) {
+	p, err := m.port.Payout(ctx, id)
+	p.Automatic = false
+	return p, err
+}
+
+// A report does not tell which payouts are automatic: one that the provider then calls manual is read once.
+func TestRead_AManualPayoutOfAFile(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1000, 0)
+	b.importAll(b.desk(nil))
+	b.exec(`UPDATE payouts SET rows_read_at = NULL`)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, b.desk(manual{b.provider()}).Read(ctx, b.window))
+}
