@@ -21,6 +21,9 @@ func currencyOf(code string) (digits int, iso string, err error) {
 	return int(n), iso, nil
 }
 
+// largest is what one amount of a file may come to, in minor units: sums of them must not overflow, since what is stored once stays.
+const largest = 100_000_000_000_000
+
 // minor reads an amount in major units with a point, exactly.
 func minor(text string, digits int) (int64, error) {
 	bad := fmt.Errorf("%q is no amount in major units with at most %d decimals that count", printable(text), digits)
@@ -35,6 +38,9 @@ func minor(text string, digits int) (int64, error) {
 	n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", digits-len(fraction)), 10, 64)
 	if err != nil {
 		return 0, errors.Join(bad, err)
+	}
+	if n > largest || n < -largest {
+		return 0, fmt.Errorf("%q is more than any account moves", printable(text))
 	}
 	return n, nil
 }

@@ -30,6 +30,9 @@ func (d *Desk) SetFees(ctx context.Context, s FeeSchedule) error {
 	if s.BasisPoints < 0 || s.Fixed < 0 || s.Step < 1 {
 		return &domain.ValidationError{Field: "fees", Reason: "are not negative, and the step is at least 1"}
 	}
+	if s.BasisPoints > 10_000 || s.Fixed > largest || s.Step > largest {
+		return &domain.ValidationError{Field: "fees", Reason: "are at most 10000 basis points, and not more than any account moves"}
+	}
 	_, err = d.pool.Exec(ctx, `
 		INSERT INTO fee_schedules (currency, category, from_at, basis_points, fixed, step) VALUES (upper($1), $2, $3, $4, $5, $6)
 		    ON CONFLICT ON CONSTRAINT fee_schedules_pkey DO UPDATE SET basis_points = $4, fixed = $5, step = $6`,

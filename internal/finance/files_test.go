@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/domain"
 	"holdfast/internal/finance"
 	"holdfast/internal/testdb"
 )
@@ -142,4 +143,33 @@ func TestImport_PayoutsAreSignedAsTheyMoveTheBalance(t *testing.T) {
 		       (SELECT string_agg(concat_ws(' ', id, amount, to_char(arrival_at AT TIME ZONE 'UTC', 'DD')), ', ' ORDER BY id) FROM payouts) || '; ' ||
 		       (SELECT string_agg(transaction_id, ', ') FROM payout_transactions WHERE payout_id = 'po_1')`).Scan(&told))
 	require.Equal(t, "txn_2 payout po_1 -950, txn_3 payout_reversal po_1 950, txn_4 payout po_2 200; po_1 950 06, po_2 -200 08; txn_1", told)
+}
+
+// A file proves what is missing only of an interval that is over, and only if it has all that is known of it.
+func TestImport_CoversOnlyWhatItCanProve(t *testing.T) {
+	t.Parallel()
+	db := testdb.New(t)
+	d := finance.New(db.Pool, nil, finance.Config{}, quiet())
+	one := "txn_1,2025-03-01 10:00:00,2025-03-03 00:00:00,usd,10.00,0.50,9.50,charge,ch_1,10.00,usd,pi_1\n"
+	other := strings.NewReplacer("txn_1", "txn_2", "usd", "eur", "_1", "_2").Replace(one)
+	day := finance.Window{From: time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC), To: time.Date(2025, 3, 2, 0, 0, 0, 0, time.UTC)}
+	load := func(w *finance.Window, rows string) error {
+		_, err := d.Import(t.Context(), finance.File{Name: "M\xe4rz.csv", ReadSeeker: strings.NewReader(activityHeader + rows), Covers: w})
+		return err
+	}
+	covered := func() (n int) {
+		require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM provider_transactions_covered WHERE windows <> '{}'`).Scan(&n))
+		return n
+	}
+	invalid := &domain.ValidationError{}
+	require.ErrorAs(t, load(&finance.Window{From: day.From, To: time.Now().AddDate(0, 0, 1)}, one), &invalid, "tomorrow is in no file")
+	require.Equal(t, "to", invalid.Field)
+	require.NoError(t, load(nil, one+other))
+	require.ErrorIs(t, load(&day, one), finance.ErrIncomplete, "it is of one currency")
+	require.Zero(t, covered())
+	require.NoError(t, load(&day, one+other))
+	require.Equal(t, 1, covered())
+
+	bad := &finance.FileError{}
+	require.ErrorAs(t, load(nil, strings.NewReplacer("txn_1", "txn_3", "10.00,0.50,9.50", "90000000000000000.00,0,90000000000000000.00").Replace(one)), &bad)
 }

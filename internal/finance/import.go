@@ -11,6 +11,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"holdfast/domain"
@@ -60,7 +61,10 @@ func (d *Desk) Import(ctx context.Context, file File) (Imported, error) {
 	if found.Kind != FileActivity {
 		covers = nil
 	}
-	run, err := d.begin(ctx, "import", covers, filepath.Base(file.Name), found.SHA256)
+	if err := d.over(ctx, covers); err != nil {
+		return found, err
+	}
+	run, err := d.begin(ctx, "import", covers, strings.ToValidUTF8(filepath.Base(file.Name), "?"), found.SHA256)
 	if err != nil {
 		return found, err
 	}
@@ -82,7 +86,49 @@ func (d *Desk) Import(ctx context.Context, file File) (Imported, error) {
 			err = errors.Join(err, d.payoutIsWhole(ctx, id))
 		}
 	}
+	if err == nil && covers != nil {
+		if why, err = d.lacks(ctx, *covers, found.Rows); why != "" {
+			err = fmt.Errorf("%w: %s. The rows were stored, and prove nothing about what is missing: say the interval that the report was made for, "+
+				"and ask for all currencies and categories", ErrIncomplete, why)
+		} else if err != nil {
+			why = "the import was broken off"
+		}
+	}
 	return found, errors.Join(err, d.end(context.WithoutCancel(ctx), run, found.Rows, 0, why))
+}
+
+// over refuses an interval that has not ended long enough ago: what comes later in it is in no file, and would never be read.
+func (d *Desk) over(ctx context.Context, covers *Window) error {
+	if covers == nil {
+		return nil
+	}
+	listed, err := d.listed(ctx, *covers)
+	if err == nil && listed.To.Before(covers.To) {
+		err = &domain.ValidationError{Field: "to", Reason: "must not be later than " + minuteOf(listed.To) + ": a report holds nothing of what is not over"}
+	}
+	return err
+}
+
+// lacks doubts a file as a listing is doubted: it says what the file does not have and should, if that is a whole interval.
+func (d *Desk) lacks(ctx context.Context, w Window, rows int64) (why string, err error) {
+	var stored int64
+	err = d.pool.QueryRow(ctx, `
+		SELECT count(*) FROM provider_transactions WHERE created_at >= $1 AND created_at < $2 AND category NOT IN ('payout', 'payout_reversal')`,
+		w.From, w.To).Scan(&stored)
+	if err != nil {
+		return "", fmt.Errorf("compare a file with what is stored: %w", err)
+	}
+	if stored > rows {
+		return fmt.Sprintf("the file has %s of an interval of which %d are known", countOf(rows, "transaction", "transactions"), stored), nil
+	}
+	if rows > 0 {
+		return "", nil
+	}
+	busy, err := d.busy(ctx, w)
+	if busy {
+		why = "the file has no transaction of an interval in which bookings were paid"
+	}
+	return why, err
 }
 
 // inside refuses a row from outside of what the file is said to cover: then it is another file, or another interval.
