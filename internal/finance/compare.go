@@ -37,7 +37,7 @@ func (d *Desk) bothSides(ctx context.Context, r *Report, w, listed Window) (unsw
 	if !r.Complete {
 		return unswept, nil
 	}
-	at, err := d.match(ctx, listed, unswept)
+	_, at, err := d.match(ctx, listed, unswept, false)
 	if err != nil {
 		return "", err
 	}
@@ -58,16 +58,17 @@ func (d *Desk) sweep(ctx context.Context, w Window) (unswept string) {
 }
 
 // compared is the newest comparison of a window, or of one that began likewise and ended a little earlier since its end had not come yet:
-// if there is one that is fresh enough.
+// if there is one that is fresh enough, and nothing has been entered into it since.
 func (d *Desk) compared(ctx context.Context, w Window) (*comparison, error) {
 	if d.config.Fresh <= 0 {
 		return nil, nil //nolint:nilnil // none is wanted
 	}
 	c := comparison{Window: Window{From: w.From}}
 	err := d.pool.QueryRow(ctx, `
-		SELECT to_at, finished_at, coalesce(unchecked, '') FROM reconciliation_runs
+		SELECT to_at, finished_at, coalesce(unchecked, '') FROM reconciliation_runs r
 		 WHERE kind = 'match' AND status = 'complete' AND from_at = $1 AND to_at BETWEEN $2::timestamptz - $3::interval AND $2
 		   AND finished_at > clock_timestamp() - $3::interval
+		   AND NOT EXISTS (SELECT FROM ledger_entries e WHERE e.occurred_at >= r.from_at AND e.occurred_at < r.to_at AND e.posted_at > r.as_of)
 		 ORDER BY to_at DESC, finished_at DESC LIMIT 1`, w.From, w.To, d.config.Fresh).Scan(&c.To, &c.At, &c.Unswept)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

@@ -17,55 +17,59 @@ import (
 // matchLock is the advisory lock of whoever matches.
 const matchLock = 0x66696e616e6365
 
+// unlooked is what a comparison leaves out that nobody has asked to report of.
+const unlooked = "whether the stream still has the events that it has acknowledged: this comparison did not look"
+
 // Match compares the two sides in a window, part by part, and brings the list of exceptions up to date. It returns ErrIncomplete,
 // and accuses nobody, if the window was not listed whole; a wrapped domain.ErrBusy if another run is at it for longer than it
 // may wait. Doing it again changes nothing; one that was killed is taken up where it stood.
 func (d *Desk) Match(ctx context.Context, w Window) error {
-	_, err := d.match(ctx, w, "")
+	_, _, err := d.match(ctx, w, unlooked, false)
 	return err
 }
 
-// match tells when it was done; unchecked is what it has to leave out, for whoever reports of it.
-func (d *Desk) match(ctx context.Context, w Window, unchecked string) (at time.Time, err error) {
+// match tells as of when it was done, and when; unchecked is what it has to leave out, for whoever reports of it. Anew is without taking up
+// what another has left: bookings, fees and payouts may have changed since.
+func (d *Desk) match(ctx context.Context, w Window, unchecked string, anew bool) (asOf, at time.Time, err error) {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return at, fmt.Errorf("match: %w", err)
+		return asOf, at, fmt.Errorf("match: %w", err)
 	}
 	defer conn.Release()
 	if err := d.lock(ctx, conn.Conn()); err != nil {
-		return at, err
+		return asOf, at, err
 	}
 	defer d.unlock(ctx, conn.Conn())
 	if gaps, err := d.uncovered(ctx, w); err != nil || len(gaps) > 0 {
 		if err == nil {
 			err = fmt.Errorf("%w: not listed yet: %s", ErrIncomplete, spoken(gaps))
 		}
-		return at, err
+		return asOf, at, err
 	}
 	if _, err := ledger.CatchUp(ctx, d.pool, w.From.AddDate(0, -6, 0)); err != nil {
-		return at, err
+		return asOf, at, err
 	}
 	if err := d.analyze(ctx); err != nil {
-		return at, err
+		return asOf, at, err
 	}
-	run, reached, asOf, err := d.takeUp(ctx, w)
+	run, reached, asOf, err := d.takeUp(ctx, w, anew)
 	if err != nil {
-		return at, err
+		return asOf, at, err
 	}
 	rows, err := d.matchParts(ctx, run, asOf, Window{reached, w.To})
 	if err != nil {
-		return at, err
+		return asOf, at, err
 	}
 	if err := d.comparePeriods(ctx, run, w); err != nil {
-		return at, err
+		return asOf, at, err
 	}
 	err = d.pool.QueryRow(ctx, `
 		UPDATE reconciliation_runs SET status = 'complete', rows = $2, unchecked = nullif($3, ''), finished_at = clock_timestamp() WHERE id = $1
 		RETURNING finished_at`, run, rows, unchecked).Scan(&at)
 	if err != nil {
-		return at, fmt.Errorf("end a run: %w", err)
+		return asOf, at, fmt.Errorf("end a run: %w", err)
 	}
-	return at.UTC(), nil
+	return asOf, at.UTC(), nil
 }
 
 // matchParts goes through what is left of a run's window, and tells how far it is.
@@ -147,12 +151,12 @@ func (d *Desk) uncovered(ctx context.Context, w Window) ([]Window, error) {
 
 // takeUp continues a run of the same window that nobody carries on, or begins one: another one, too, where something has been entered since
 // into what that run had passed. Whoever calls it holds the lock.
-func (d *Desk) takeUp(ctx context.Context, w Window) (run uuid.UUID, reached, asOf time.Time, err error) {
+func (d *Desk) takeUp(ctx context.Context, w Window, anew bool) (run uuid.UUID, reached, asOf time.Time, err error) {
 	err = d.pool.QueryRow(ctx, `
 		SELECT id, coalesce(reached_at, from_at), as_of FROM reconciliation_runs r
-		 WHERE kind = 'match' AND from_at = $1 AND to_at = $2 AND status = 'running' AND started_at > clock_timestamp() - interval '1 hour'
+		 WHERE NOT $3 AND kind = 'match' AND from_at = $1 AND to_at = $2 AND status = 'running' AND started_at > clock_timestamp() - interval '1 hour'
 		   AND NOT EXISTS (SELECT FROM ledger_entries e WHERE e.occurred_at >= r.from_at AND e.occurred_at < r.reached_at AND e.posted_at > r.as_of)
-		 ORDER BY id DESC LIMIT 1`, w.From, w.To).Scan(&run, &reached, &asOf)
+		 ORDER BY id DESC LIMIT 1`, w.From, w.To, anew).Scan(&run, &reached, &asOf)
 	if err == nil {
 		return run, reached, asOf, nil
 	}
@@ -185,6 +189,9 @@ func (d *Desk) matchWindow(ctx context.Context, run uuid.UUID, asOf time.Time, w
 		b := &pgx.Batch{}
 		postgres.Exec(b, "allow for time", `SET LOCAL statement_timeout = '10min'`)
 		postgres.Exec(b, "do not compile", `SET LOCAL jit = off`)
+		// The other lock goes with its connection, and whoever has lost it may be in here still: what it found before would close what is
+		// found after.
+		postgres.Exec(b, "one part at a time", `SELECT pg_advisory_xact_lock($1)`, int64(matchLock+1))
 		postgres.Exec(b, "make room for findings", `
 			CREATE TEMPORARY TABLE findings (kind text, about text, booking_id uuid, amount bigint, currency text, occurred_at timestamptz, why text)
 			    ON COMMIT DROP`)

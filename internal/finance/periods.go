@@ -38,12 +38,14 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 	if err != nil {
 		return SignedPeriod{}, err
 	}
-	if err := d.Match(ctx, w); err != nil {
+	asOf, _, err := d.match(ctx, w, unlooked, true)
+	if err != nil {
 		return SignedPeriod{}, err
 	}
 	signed := SignedPeriod{ID: uuid.Must(uuid.NewV7()), Zone: p.Zone, From: w.From, To: w.To, SignedOffBy: string(actor), Reason: reason}
 	err = postgres.InTx(ctx, d.pool, func(tx pgx.Tx) error {
 		var open, overlaps int
+		var entered bool
 		var totals json.RawMessage
 		var r Report
 		b := &pgx.Batch{}
@@ -51,6 +53,8 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 		postgres.One(b, "count what is open", func(n struct{ Open, Overlaps int }) { open, overlaps = n.Open, n.Overlaps }, `
 			SELECT (SELECT count(*) FROM reconciliation_items WHERE status = 'open' AND occurred_at >= $1 AND occurred_at < $2) AS open,
 			       (SELECT count(*) FROM finance_periods WHERE tstzrange(from_at, to_at) && tstzrange($1, $2)) AS overlaps`, w.From, w.To)
+		postgres.One(b, "look for what was not compared", func(e struct{ Entered bool }) { entered = e.Entered }, `
+			SELECT EXISTS (SELECT FROM ledger_entries WHERE occurred_at >= $1 AND occurred_at < $2 AND posted_at > $3) AS entered`, w.From, w.To, asOf)
 		postgres.One(b, "sum up", func(t struct{ Totals json.RawMessage }) { totals = t.Totals }, `SELECT (`+windowTotals+`) AS totals`, w.From, w.To)
 		postgres.All(b, "balances", &r.Balances, reportBalances, w.From, w.To)
 		postgres.All(b, "categories", &r.Categories, reportCategories, w.From, w.To)
@@ -65,6 +69,8 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 		switch {
 		case overlaps > 0:
 			return &outbox.RefusedError{Reason: "a part of the period is signed off already"}
+		case entered:
+			return &outbox.RefusedError{Reason: "something was entered into the period while it was compared: sign it off once more"}
 		case open > 0:
 			return &outbox.RefusedError{Reason: countOf(open, "exception is", "exceptions are") + " open in the period: explain them, or sign them off with a reason"}
 		case r.Broken() > 0:

@@ -6,8 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/domain"
 	"holdfast/internal/finance"
 	"holdfast/outbox"
+	"holdfast/payments"
 )
 
 // A period is not signed off while one of its equations is broken, though no exception is open; the refusal names it. A payout that differs
@@ -55,4 +57,47 @@ func TestSignOffPeriod_NeedsEveryIdentity(t *testing.T) {
 	signed, err := d.SignOffPeriod(t.Context(), period, "ada", "the month is closed")
 	require.NoError(t, err)
 	require.Equal(t, "ada", signed.SignedOffBy)
+}
+
+// What comes in between comparing and signing is not signed unseen; and what was compared by a run that was killed is compared again.
+func TestSignOffPeriod_SignsOnlyWhatWasCompared(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1000, 0)
+	d := b.desk(b.provider())
+	_, err := d.Report(t.Context(), b.period())
+	require.NoError(t, err)
+	made := b.matchings()
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `LOCK TABLE finance_periods IN SHARE ROW EXCLUSIVE MODE`)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := d.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return b.matchings() > made }, time.Minute, 5*time.Millisecond)
+	b.adjust("txn_between")
+	require.NoError(t, tx.Commit(t.Context()))
+	refused := &outbox.RefusedError{}
+	require.ErrorAs(t, <-done, &refused)
+	require.Contains(t, refused.Reason, "while it was compared")
+	_, err = d.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
+	require.ErrorContains(t, err, "1 exception is open")
+
+	b.exec(`UPDATE reconciliation_items SET status = 'signed_off', signed_off_by = 'ada', sign_off_reason = 'a gift', ended_at = now() WHERE status = 'open'`)
+	b.exec(`UPDATE reconciliation_runs SET status = 'running', reached_at = to_at, finished_at = NULL WHERE id = (
+		SELECT id FROM reconciliation_runs WHERE kind = 'match' ORDER BY id DESC LIMIT 1)`)
+	b.exec(`UPDATE fee_schedules SET fixed = fixed + 1 WHERE category = 'charge'`) // since the run was killed
+	_, err = d.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
+	require.ErrorContains(t, err, "exceptions are open")
+}
+
+// adjust lets the provider move the balance for no reason that bookings have.
+func (b *bed) adjust(id string) {
+	b.Helper()
+	at := b.window.From.Add(time.Hour)
+	require.NoError(b, payments.StoreTransactions(b.Context(), b.Pool, []payments.Transaction{{
+		ID: id, Type: "adjustment", Category: "other_adjustment", Amount: domain.Money{Amount: 500, Currency: "EUR"}, Net: 500, Created: at, Available: at,
+	}}))
 }

@@ -17,19 +17,22 @@ const daysAgain = 31
 // what is open, so that it closes once it is explained. What was not listed is left out: nobody can judge it yet. It does nothing
 // if it was done a while ago, by whatever process, and returns false: there is no more to do at once.
 func (d *Desk) Watch(ctx context.Context) (more bool, err error) {
+	windows, err := d.watched(ctx)
+	if err != nil || len(windows) == 0 {
+		return false, err
+	}
+	// Somebody's report of today alone says nothing about the days before it.
 	var recent bool
 	err = d.pool.QueryRow(ctx, `
-		SELECT EXISTS (SELECT FROM reconciliation_runs WHERE kind = 'match' AND status = 'complete' AND to_at > clock_timestamp() - $1::interval)`,
-		d.config.Every+d.config.Lag).Scan(&recent)
+		SELECT EXISTS (SELECT FROM reconciliation_runs
+		                WHERE kind = 'match' AND status = 'complete' AND to_at > clock_timestamp() - $1::interval
+		                  AND from_at <= greatest($2, date_trunc('day', clock_timestamp() - $3::interval - interval '1 day', 'UTC')))`,
+		d.config.Every+d.config.Lag, windows[len(windows)-1].From, d.config.LateAfter).Scan(&recent)
 	if err != nil {
 		return false, fmt.Errorf("find the newest comparison: %w", err)
 	}
 	if recent {
 		return false, nil
-	}
-	windows, err := d.watched(ctx)
-	if err != nil {
-		return false, err
 	}
 	for _, w := range windows {
 		if err := d.Match(ctx, w); errors.Is(err, domain.ErrBusy) {

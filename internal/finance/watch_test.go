@@ -51,3 +51,28 @@ func TestWatch(t *testing.T) {
 	require.Equal(t, "closed", status)
 	require.Len(t, b.found(), len(b.planted())-1)
 }
+
+// A comparison is shown again only of what it has compared; and somebody's report of one day is no comparison of the last ones.
+func TestReport_OfAFreshComparison(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1000, 0)
+	d := finance.New(b.Pool, b.provider(), finance.Config{ReadsPerSecond: 1e6, Fresh: time.Hour}, quiet())
+	for range 2 {
+		r, err := d.Report(t.Context(), b.period())
+		require.NoError(t, err)
+		require.Equal(t, finance.VerdictClean, r.Verdict())
+	}
+	require.Equal(t, 1, b.matchings())
+	b.adjust("txn_since")
+	r, err := d.Report(t.Context(), b.period())
+	require.NoError(t, err)
+	require.Equal(t, finance.VerdictExceptions, r.Verdict())
+
+	b.exec(`DELETE FROM reconciliation_items`)
+	b.exec(`DELETE FROM reconciliation_runs WHERE kind = 'match'`)
+	watched := finance.New(b.Pool, nil, finance.Config{Every: 10 * 365 * 24 * time.Hour, LateAfter: 96 * time.Hour}, quiet())
+	require.NoError(t, watched.Match(t.Context(), finance.Window{From: b.window.To.AddDate(0, 0, -1), To: b.window.To}))
+	_, err = watched.Watch(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, b.matchings(), "the days before it, too")
+}
