@@ -211,7 +211,12 @@ func (b *bed) eachToTheirOwn(bea *visitor) {
 	}
 	require.Equal(b, http.StatusForbidden, olga.post("/finance/sign-off", olga.fields("/pauses")...).status)
 	require.Equal(b, http.StatusBadRequest, bea.get("/finance?from=x&to=y&zone=z").status)
-	require.Equal(b, http.StatusNotFound, bea.get("/finance/payouts/po_none").status)
+	for _, id := range []string{"po_none", "%00", "%FF", "po_1?after=%C3%A4"} {
+		require.Equal(b, http.StatusNotFound, bea.get("/finance/payouts/"+id).status, id)
+	}
+	for _, period := range []string{"from=0000-01-01&to=0000-01-02", "from=2001-01-01&to=2100-01-01"} {
+		require.Equal(b, http.StatusBadRequest, bea.get("/finance?zone=UTC&"+period).status, period)
+	}
 	require.Equal(b, http.StatusNotFound, bea.get("/finance/exceptions/999999").status)
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"holdfast/domain"
@@ -163,12 +164,15 @@ type payoutPage struct {
 }
 
 func (c *Console) payout(v *visit) error {
-	id := v.r.PathValue("id")
-	found, err := c.config.Books.PayoutRows(v.r.Context(), id, v.query("after"), pageRows+1)
+	id, after := v.r.PathValue("id"), v.query("after")
+	if strings.ContainsFunc(id+after, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return domain.ErrNotFound // no id of the provider's
+	}
+	found, err := c.config.Books.PayoutRows(v.r.Context(), id, after, pageRows+1)
 	if err != nil {
 		return err
 	}
-	page := payoutPage{PayoutDetail: found, First: v.query("after") == "", Adds: found.Payout.Amount == found.Payout.RowsNet, MayFollow: v.who.Can(clients.OperatorRead)}
+	page := payoutPage{PayoutDetail: found, First: after == "", Adds: found.Payout.Amount == found.Payout.RowsNet, MayFollow: v.who.Can(clients.OperatorRead)}
 	if len(page.Rows) > pageRows {
 		page.Rows = page.Rows[:pageRows]
 		page.Next = template.URL(url.Values{"after": {page.Rows[pageRows-1].ID}}.Encode()) //nolint:gosec // encoded

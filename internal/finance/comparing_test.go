@@ -88,3 +88,41 @@ func TestComparing_GoesOnWithoutWhoHasAsked(t *testing.T) {
 	_, err = c.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
 	require.Error(t, err)
 }
+
+// Who asks for many periods at once does not make everybody wait for all of them, nor for one of many years.
+func TestComparing_BoundsWhatIsAsked(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 100, 0)
+	life, end := context.WithCancel(t.Context())
+	defer end()
+	let := make(chan struct{})
+	c := finance.NewComparing(life, time.Millisecond, func(tell func(finance.Progress)) *finance.Desk {
+		return finance.New(b.Pool, slow{b.provider(), let}, finance.Config{ReadsPerSecond: 1e6, Fresh: time.Hour, Progress: tell}, quiet())
+	})
+	for day := range 40 {
+		from := b.window.From.AddDate(0, 0, -day)
+		_, err := c.Report(t.Context(), finance.Period{From: from.Format(time.DateOnly), To: from.AddDate(0, 0, 1).Format(time.DateOnly), Zone: "UTC"})
+		require.ErrorIs(t, err, domain.ErrBusy)
+	}
+	close(let)
+	require.Eventually(t, func() bool {
+		_, err := c.Report(t.Context(), b.period())
+		return !errors.Is(err, domain.ErrBusy)
+	}, time.Minute, 5*time.Millisecond)
+	require.LessOrEqual(t, b.matchings(), 9)
+
+	for _, p := range []finance.Period{
+		{From: "2020-01-01", To: "2030-01-01", Zone: "UTC"},
+		{From: "0000-01-01", To: "0000-01-02", Zone: "UTC"},
+		{From: "9999-01-01", To: "9999-01-02", Zone: "UTC"},
+		{From: "2011-12-30", To: "2011-12-31", Zone: "Pacific/Apia"}, // there was no such day
+	} {
+		var err error
+		invalid := &domain.ValidationError{}
+		require.Eventually(t, func() bool {
+			_, err = c.Report(t.Context(), p)
+			return !errors.Is(err, domain.ErrBusy)
+		}, time.Minute, 5*time.Millisecond)
+		require.ErrorAs(t, err, &invalid, p)
+	}
+}

@@ -72,4 +72,4 @@ const reportPending = `
 	                 ': look at the bank''s statement' END
 	  FROM provider_transactions t JOIN payouts p ON p.id = t.source_id
 	 WHERE t.category = 'payout' AND t.created_at >= $1 AND t.created_at < $2 AND p.status IN ('pending', 'in_transit')
-	 ORDER BY occurred_at, about LIMIT 10000`
+	 ORDER BY occurred_at, about LIMIT 10001`

@@ -27,8 +27,8 @@ type Window struct {
 // Window is the period as instants. It returns a *domain.ValidationError that names what is wrong.
 func (d *Desk) Window(ctx context.Context, p Period) (Window, error) {
 	for field, day := range map[string]string{"from": p.From, "to": p.To} {
-		if _, err := time.Parse(time.DateOnly, day); err != nil {
-			return Window{}, &domain.ValidationError{Field: field, Reason: "must be a day such as 2027-03-01"}
+		if at, err := time.Parse(time.DateOnly, day); err != nil || at.Year() < 2000 || at.Year() > 2100 {
+			return Window{}, &domain.ValidationError{Field: field, Reason: "must be a day from 2000 to 2100 such as 2027-03-01"}
 		}
 	}
 	if p.From >= p.To {
@@ -46,6 +46,9 @@ func (d *Desk) Window(ctx context.Context, p Period) (Window, error) {
 		return Window{}, unknown
 	case err != nil:
 		return Window{}, fmt.Errorf("find the midnights of a period: %w", err)
+	}
+	if !w.To.After(w.From) { // Apia had no 30 December 2011
+		return Window{}, &domain.ValidationError{Field: "to", Reason: "must be later than from: the zone's calendar skips what is between them"}
 	}
 	return Window{w.From.UTC(), w.To.UTC()}, nil
 }

@@ -182,7 +182,7 @@ func (d *Desk) fill(ctx context.Context, r *Report, w Window) error {
 	postgres.All(b, "pending", &r.Pending, reportPending, w.From, w.To, d.config.Lag)
 	postgres.All(b, "exceptions", &r.Exceptions, `
 		SELECT `+itemColumns+` FROM reconciliation_items
-		 WHERE status IN ('open', 'signed_off') AND occurred_at >= $1 AND occurred_at < $2 ORDER BY status, id LIMIT 10000`, w.From, w.To)
+		 WHERE status IN ('open', 'signed_off') AND occurred_at >= $1 AND occurred_at < $2 ORDER BY status, id LIMIT 10001`, w.From, w.To)
 	var unchecked []struct{ What string }
 	postgres.All(b, "what is not checked", &unchecked, `
 		SELECT 'the fees of ' || t.category || ' in ' || t.currency || ': no schedule says what was agreed' AS what
@@ -197,6 +197,12 @@ func (d *Desk) fill(ctx context.Context, r *Report, w Window) error {
 	for _, u := range unchecked {
 		r.Unchecked = append(r.Unchecked, u.What)
 	}
+	if cut(&r.Exceptions) {
+		r.Unchecked = append(r.Unchecked, "this report lists the first 10,000 exceptions, open ones first: there are others (reconciler exceptions list)")
+	}
+	if cut(&r.Pending) {
+		r.Unchecked = append(r.Unchecked, "this report lists the first 10,000 that are pending: there are others")
+	}
 	for i := range r.Exceptions {
 		r.Exceptions[i].Why = inWords(r.Exceptions[i].Why)
 	}
@@ -206,6 +212,18 @@ func (d *Desk) fill(ctx context.Context, r *Report, w Window) error {
 	}
 	r.SignedOff, err = d.Signed(ctx, w)
 	return err
+}
+
+// longestList is how many of a kind a report lists.
+const longestList = 10_000
+
+// cut shortens a list that is longer, and tells whether it was.
+func cut[T any](list *[]T) bool {
+	if len(*list) <= longestList {
+		return false
+	}
+	*list = (*list)[:longestList]
+	return true
 }
 
 func day(s string) time.Time {
