@@ -45,7 +45,7 @@ func (c *signOffCommand) Run(ctx context.Context, io cli.IO) error {
 		case c.JSON:
 			return cli.PrintJSON(io.Out, signed)
 		}
-		_, err = fmt.Fprintf(io.Out, "signed off: %s to %s, %s\n", c.From, c.To, c.Zone)
+		_, err = fmt.Fprintf(io.Out, "signed off: %s\n", signed.Days())
 		return err
 	})
 }

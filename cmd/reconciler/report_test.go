@@ -98,7 +98,7 @@ func TestFinanceCommands(t *testing.T) {
 	require.Equal(t, cli.ExitDone, code, errs)
 	code, out, _ = report()
 	require.Equal(t, cli.ExitDone, code)
-	require.Contains(t, out, "Signed off by ada")
+	require.Contains(t, out, "Signed off: ")
 
 	code, _, errs = b.run(t, "", "report", "--from", day, "--to", day, "--zone", "Local")
 	require.Equal(t, cli.ExitUsage, code, errs)

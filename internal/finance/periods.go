@@ -31,11 +31,18 @@ const windowTotals = `
 	  FROM (SELECT category, currency, count(*) AS count, sum(amount) AS amount, sum(fee) AS fee, sum(net) AS net
 	          FROM provider_transactions WHERE created_at >= $1 AND created_at < $2 GROUP BY category, currency) AS t`
 
+const signedPeriods = `
+	SELECT id, zone, from_at AS "from", to_at AS "to", signed_off_by, reason, signed_off_at FROM finance_periods
+	 WHERE tstzrange(from_at, to_at) && tstzrange($1, $2) ORDER BY from_at`
+
 // SignOffPeriod locks a period that is over, was read whole, has no open exceptions and of which all identities hold. What is found in it
 // later is an exception of its own. Anything that stands in the way is an *outbox.RefusedError.
 func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, reason string) (SignedPeriod, error) {
 	w, err := d.Window(ctx, p)
 	if err != nil {
+		return SignedPeriod{}, err
+	}
+	if err := d.maySign(ctx, p, w); err != nil {
 		return SignedPeriod{}, err
 	}
 	asOf, _, err := d.match(ctx, w, unlooked, true)
@@ -44,15 +51,16 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 	}
 	signed := SignedPeriod{ID: uuid.Must(uuid.NewV7()), Zone: p.Zone, From: w.From, To: w.To, SignedOffBy: string(actor), Reason: reason}
 	err = postgres.InTx(ctx, d.pool, func(tx pgx.Tx) error {
-		var open, overlaps int
+		var open int
+		var before []SignedPeriod
 		var entered bool
 		var totals json.RawMessage
 		var r Report
 		b := &pgx.Batch{}
 		postgres.Exec(b, "lock the periods", `LOCK TABLE finance_periods IN SHARE ROW EXCLUSIVE MODE`)
-		postgres.One(b, "count what is open", func(n struct{ Open, Overlaps int }) { open, overlaps = n.Open, n.Overlaps }, `
-			SELECT (SELECT count(*) FROM reconciliation_items WHERE status = 'open' AND occurred_at >= $1 AND occurred_at < $2) AS open,
-			       (SELECT count(*) FROM finance_periods WHERE tstzrange(from_at, to_at) && tstzrange($1, $2)) AS overlaps`, w.From, w.To)
+		postgres.One(b, "count what is open", func(n struct{ Open int }) { open = n.Open }, `
+			SELECT count(*) AS open FROM reconciliation_items WHERE status = 'open' AND occurred_at >= $1 AND occurred_at < $2`, w.From, w.To)
+		postgres.All(b, "look for what is signed", &before, signedPeriods, w.From, w.To)
 		postgres.One(b, "look for what was not compared", func(e struct{ Entered bool }) { entered = e.Entered }, `
 			SELECT EXISTS (SELECT FROM ledger_entries WHERE occurred_at >= $1 AND occurred_at < $2 AND posted_at > $3) AS entered`, w.From, w.To, asOf)
 		postgres.One(b, "sum up", func(t struct{ Totals json.RawMessage }) { totals = t.Totals }, `SELECT (`+windowTotals+`) AS totals`, w.From, w.To)
@@ -67,8 +75,8 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 		}
 		r.identities()
 		switch {
-		case overlaps > 0:
-			return &outbox.RefusedError{Reason: "a part of the period is signed off already"}
+		case len(before) > 0:
+			return &outbox.RefusedError{Reason: taken(p, w, before)}
 		case entered:
 			return &outbox.RefusedError{Reason: "something was entered into the period while it was compared: sign it off once more"}
 		case open > 0:
@@ -88,6 +96,24 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 	return signed, err
 }
 
+// maySign refuses at once what no comparison can change: a period that is not over, or of which a part is signed.
+func (d *Desk) maySign(ctx context.Context, p Period, w Window) error {
+	listed, err := d.listed(ctx, w)
+	if err != nil {
+		return err
+	}
+	signed, err := d.Signed(ctx, w)
+	switch {
+	case err != nil:
+		return err
+	case len(signed) > 0:
+		return &outbox.RefusedError{Reason: taken(p, w, signed)}
+	case listed.To.Before(w.To):
+		return &outbox.RefusedError{Reason: "the period is not over, or has only just ended: it can be signed off from " + minuteOf(w.To.Add(d.config.Lag+time.Minute)) + " on"}
+	}
+	return nil
+}
+
 // broken names the first identities that do not hold.
 func (r *Report) broken() string {
 	var names []string
@@ -101,9 +127,7 @@ func (r *Report) broken() string {
 
 // Signed lists the periods that are signed off and touch a window.
 func (d *Desk) Signed(ctx context.Context, w Window) ([]SignedPeriod, error) {
-	rows, err := d.pool.Query(ctx, `
-		SELECT id, zone, from_at AS "from", to_at AS "to", signed_off_by, reason, signed_off_at FROM finance_periods
-		 WHERE tstzrange(from_at, to_at) && tstzrange($1, $2) ORDER BY from_at`, w.From, w.To)
+	rows, err := d.pool.Query(ctx, signedPeriods, w.From, w.To)
 	if err != nil {
 		return nil, fmt.Errorf("list signed periods: %w", err)
 	}

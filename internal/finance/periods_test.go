@@ -4,10 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/domain"
 	"holdfast/internal/finance"
+	"holdfast/internal/testdb"
 	"holdfast/outbox"
 	"holdfast/payments"
 )
@@ -100,4 +102,39 @@ func (b *bed) adjust(id string) {
 	require.NoError(b, payments.StoreTransactions(b.Context(), b.Pool, []payments.Transaction{{
 		ID: id, Type: "adjustment", Category: "other_adjustment", Amount: domain.Money{Amount: 500, Currency: "EUR"}, Net: 500, Created: at, Available: at,
 	}}))
+}
+
+// A period counts as signed only if all of it is. Who signs more than is left is told what is signed, and what is left; what is not over is
+// refused for that, and for nothing else.
+func TestSignOffPeriod_SaysWhatIsSignedAndWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	db := testdb.New(t)
+	d := finance.New(db.Pool, nil, finance.Config{}, quiet())
+	_, err := db.Pool.Exec(t.Context(), `INSERT INTO reconciliation_runs (id, kind, status, from_at, to_at, finished_at) VALUES ($1, 'read', 'complete', '2025-08-01Z', '2025-12-01Z', now())`, uuid.New())
+	require.NoError(t, err)
+	const newYork = "America/New_York"
+	signed, err := d.SignOffPeriod(t.Context(), finance.Period{From: "2025-10-01", To: "2025-11-01", Zone: newYork}, "ada", "October is closed")
+	require.NoError(t, err)
+	require.Equal(t, "October 2025, days of America/New_York", signed.Days())
+	for _, c := range []struct{ from, to, zone, left string }{
+		{"2025-09-01", "2025-11-03", newYork, "from 2025-09-01 to before 2025-10-01, and from 2025-11-01 to before 2025-11-03"},
+		{"2025-10-01", "2025-11-01", "UTC", "no whole day of UTC is left"},
+		{"2025-10-31", "2025-11-03", "UTC", "from 2025-11-02 to before 2025-11-03"},
+	} {
+		p := finance.Period{From: c.from, To: c.to, Zone: c.zone}
+		r, err := d.Report(t.Context(), p)
+		require.NoError(t, err)
+		require.Equal(t, []any{finance.VerdictClean, false, 1}, []any{r.Verdict(), r.Signed(), len(r.SignedOff)})
+		_, err = d.SignOffPeriod(t.Context(), p, "bea", "all of it")
+		require.ErrorContains(t, err, "October 2025, days of America/New_York (by ada, ")
+		require.ErrorContains(t, err, c.left)
+		require.Contains(t, r.Next(), c.left)
+	}
+	r, err := d.Report(t.Context(), finance.Period{From: "2025-10-02", To: "2025-10-20", Zone: "Asia/Tokyo"})
+	require.NoError(t, err)
+	require.True(t, r.Signed())
+	require.Equal(t, "Nothing: it is signed off.", r.Next())
+	today := time.Now().UTC()
+	_, err = d.SignOffPeriod(t.Context(), finance.Period{From: today.Format(time.DateOnly), To: today.AddDate(0, 0, 1).Format(time.DateOnly), Zone: "UTC"}, "ada", "today")
+	require.ErrorContains(t, err, "refused: the period is not over, or has only just ended: it can be signed off from 20")
 }

@@ -74,7 +74,7 @@ func (r Report) lines() []map[string]string {
 		add(map[string]string{"record": record, "why": why})
 	}
 	for _, s := range r.SignedOff {
-		add(map[string]string{"record": "signed_off", "owner": s.SignedOffBy, "occurred_at": at(s.SignedOffAt), "why": s.Reason})
+		add(map[string]string{"record": "signed_off", "kind": s.Days(), "owner": s.SignedOffBy, "occurred_at": at(s.SignedOffAt), "why": s.Reason})
 	}
 	currencies, statement := r.Statement()
 	for i, code := range currencies {

@@ -23,7 +23,7 @@ func (r Report) WriteTable(w io.Writer) error {
 		t.text("  " + why)
 	}
 	for _, p := range r.SignedOff {
-		t.text(fmt.Sprintf("Signed off by %s at %s: %s", p.SignedOffBy, cli.When(p.SignedOffAt), p.Reason))
+		t.text(fmt.Sprintf("Signed off: %s, by %s at %s: %s", p.Days(), p.SignedOffBy, cli.When(p.SignedOffAt), p.Reason))
 	}
 	t.text("What to do: " + r.Next())
 	r.writeFigures(t)

@@ -58,8 +58,11 @@ func (r Report) Next() string {
 	case VerdictUnfinished:
 		return "Run this again once the period is over."
 	}
-	if len(r.SignedOff) > 0 {
+	switch {
+	case r.Signed():
 		return "Nothing: it is signed off."
+	case len(r.SignedOff) > 0:
+		return "Sign the rest off: " + r.Unsigned() + ". On its page, or by: reconciler sign-off --from DAY --to DAY --zone " + p.Zone + " --reason TEXT"
 	}
 	return "Sign the period off, on its page or by: reconciler sign-off " + of + " --reason TEXT"
 }
