@@ -72,7 +72,8 @@ func books(b *bed) {
 
 	p.open("/finance?" + month)
 	p.until(`document.querySelector(".plot.days")`)
-	p.says("Complete.")
+	p.says("Complete: all of the provider's books were read")
+	p.says("What to do: Have each exception explained")
 	b.pageIsCSV(p, bea.Reveal(), month)
 	v := b.visitor()
 	v.post("/sign-in", "token", bea.Reveal())

@@ -31,7 +31,10 @@ func TestMonth_WaitsForTheComparison(t *testing.T) {
 	require.Contains(t, a.body, "The books are being compared")
 	release()
 	require.Eventually(t, func() bool { a = v.get(march); return a.status == http.StatusOK }, time.Minute, 10*time.Millisecond)
-	require.Contains(t, a.body, "<strong>Complete.</strong>")
+	require.Contains(t, a.body, "No transactions in this period")
+	require.NotContains(t, a.body, "Nothing is stored")
+	require.NotContains(t, a.body, "counts statement", "no table without figures")
+	require.Contains(t, a.body, "What to do: <span class=\"text\">Sign the period off")
 	require.Empty(t, a.header.Get("Refresh"))
 
 	form := append(v.fields(march), "from", "2025-03-01", "to", "2025-04-01", "zone", "UTC", "reason", "nothing happened")
@@ -43,6 +46,11 @@ func TestMonth_WaitsForTheComparison(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return scan[int](b, `SELECT count(*) FROM finance_periods WHERE signed_off_by = 'Bea'`) == 1
 	}, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		a = v.get("/finance?from=2025-03-01&to=2025-04-02&zone=UTC")
+		return a.status == http.StatusOK
+	}, time.Minute, 10*time.Millisecond)
+	require.Contains(t, a.body, `<strong>Signed off:</strong> <span class="text">March 2025, days of UTC</span>, by`, "which days, where more are shown")
 }
 
 // matchingElsewhere is another process that compares, until it is told to stop.

@@ -50,6 +50,20 @@ func TestActFails(t *testing.T) {
 	}
 }
 
+// Where what the provider has told is parked, the overview does not say that there is nothing to do.
+func TestOverview_ParkedReceipts(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	v := b.signedIn(b.operator)
+	require.Contains(t, v.get("/").body, "There is nothing to do here.")
+	b.exec(`
+		INSERT INTO provider_events (id, type, livemode, object_type, object_id, intent_id, booking_id, payment_id, request_key, created_at, via, status, finished_at)
+		VALUES ('evt_1', 'charge.succeeded', false, 'charge', 'ch_1', 'pi_1', '', '', '', now(), 'webhook', 'parked', now())`)
+	a := v.get("/")
+	require.Contains(t, a.body, "1 webhook is parked or late")
+	require.NotContains(t, a.body, "nothing to do")
+}
+
 // What is open is found, however much has come after it.
 func TestOldRequestsAndRunsAreFound(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,7 @@ func (r Report) Next() string {
 }
 
 // unit says how the amounts below are to be read.
-const unit = "Amounts are in the currency named, such as 12.50 EUR; nothing is converted."
+const unit = "Amounts are in the currency named, such as 12.50 EUR. The account's are as the provider has settled them: what was charged in another currency, it has converted."
 
 // Name is a month's, or both of the days that are included.
 func (p Period) Name() string {
