@@ -14,7 +14,12 @@ const theirCharges = `
 	            WHEN x.kind = 'two_charges' THEN 'the booking''s payment was charged once before'
 	            WHEN o.id IS NULL THEN 'no booking of ours has this charge, by its payment or by the ids in its metadata'
 	            WHEN o.status <> 'succeeded' THEN 'our books do not say that this booking was paid: its payment there is ' || replace(o.status, '_', ' ')
-	            ELSE 'the booking has ended as ' || b.status || ', and nothing goes back' END AS why
+	            ELSE 'the booking has ended as ' || b.status || ', and nothing goes back' END ||
+	       CASE WHEN t.source_id <> '' THEN '; at the provider it is charge ' || t.source_id || CASE WHEN t.intent_id <> '' THEN ' of ' || t.intent_id ELSE '' END ELSE '' END ||
+	       CASE WHEN x.kind = 'two_charges' -- which is not to be given back
+	            THEN coalesce((SELECT ', and the one to keep is ' || k.source_id FROM provider_transactions k
+	                            WHERE k.intent_id = o.intent_id AND k.intent_id <> '' AND k.category = 'charge' AND k.source_id NOT IN ('', t.source_id)
+	                            ORDER BY k.created_at, k.id LIMIT 1), '') ELSE '' END AS why
 	  FROM provider_transactions t
 	 CROSS JOIN LATERAL (SELECT coalesce(t.presented_amount, t.amount) AS amount, coalesce(t.presented_currency, t.currency) AS currency) shown
 	  LEFT JOIN payments own ON own.provider_intent_id = nullif(t.intent_id, '')
@@ -23,6 +28,7 @@ const theirCharges = `
 	 CROSS JOIN LATERAL (
 	       SELECT coalesce(own.id, named.id, booked.id) AS id, coalesce(own.booking_id, named.booking_id, booked.booking_id) AS booking_id,
 	              coalesce(own.status, named.status, booked.status) AS status, coalesce(own.currency, named.currency, booked.currency) AS currency,
+	              coalesce(own.provider_intent_id, named.provider_intent_id, booked.provider_intent_id) AS intent_id,
 	              coalesce(nullif(own.amount_received, 0), own.amount) AS amount) o
 	  LEFT JOIN bookings b ON b.id = o.booking_id
 	 CROSS JOIN LATERAL (

@@ -113,6 +113,18 @@ func (d *Desk) SignOff(ctx context.Context, id int64, actor outbox.Actor, reason
 		string(actor), reason)
 }
 
+// ended says how an exception has left the list.
+func (i Item) ended() string {
+	at := ""
+	if i.EndedAt != nil {
+		at = " on " + minuteOf(*i.EndedAt)
+	}
+	if i.Status == "signed_off" {
+		return "signed off by " + i.SignedOffBy + at
+	}
+	return "closed, since a comparison found it explained" + at
+}
+
 // change does one audited change of an open exception. It returns domain.ErrNotFound, or an *outbox.RefusedError.
 func (d *Desk) change(ctx context.Context, id int64, act outbox.Act, update string, args ...any) (Item, error) {
 	var after Item
@@ -122,7 +134,7 @@ func (d *Desk) change(ctx context.Context, id int64, act outbox.Act, update stri
 			return err
 		}
 		if before.Status != "open" {
-			return &outbox.RefusedError{Reason: fmt.Sprintf("exception %d is %s: only an open one can be changed", id, before.Status)}
+			return &outbox.RefusedError{Reason: fmt.Sprintf("exception %d is %s: only an open one can be changed", id, before.ended())}
 		}
 		if _, err := tx.Exec(ctx, update, append([]any{id}, args...)...); err != nil {
 			return fmt.Errorf("change an exception: %w", err)

@@ -34,7 +34,7 @@ func Kinds() []Kind {
 	return []Kind{
 		{
 			ChargedWithoutBooking, "The provider has charged, and no booking of ours was paid by it; or its booking has ended and nothing goes back.",
-			"Refund it: by the booking if it has one, at the provider otherwise. Then sign this off, and with it the refund that is listed for having been made there.",
+			"Refund it: by the booking if it has one, at the provider otherwise, where its reason names the charge. Then sign this off, and with it the refund that is listed for having been made there.",
 		},
 		{
 			ConfirmedWithoutCharge, "We hold a booking for paid, and the provider's whole listing has no such charge.",
@@ -42,7 +42,7 @@ func Kinds() []Kind {
 		},
 		{
 			TwoCharges, "A booking has been charged twice.",
-			"Refund the charge that is named here at the provider. Then sign this off, and with it the refund that is listed for having been made there.",
+			"Refund, at the provider, the charge that its reason names first. Then sign this off, and with it the refund that is listed for having been made there.",
 		},
 		{
 			AmountDiffers, "Amount or currency of a charge, refund or dispute is another at the provider, whose amount is shown, than in our books.",
@@ -82,7 +82,7 @@ func Kinds() []Kind {
 		},
 		{
 			PeriodChanged, "A period that was signed off is no longer what was signed: the provider's sums of it have changed.",
-			"Compare the report with the one that was signed, and tell whoever has used its figures. Then sign this off.",
+			"Its reason names the days, who signed them, and what differs. Tell whoever has used the figures that were signed. Then sign this off.",
 		},
 	}
 }

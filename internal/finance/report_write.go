@@ -96,14 +96,17 @@ func (r Report) writePayouts(t *table) {
 
 func (r Report) writePending(t *table) {
 	var rows []cli.Row
-	for _, p := range r.Pending {
-		until := ""
+	for i, p := range r.Pending {
+		until, why := "once more is read", p.Why
 		if p.Until != nil {
 			until = minuteOf(*p.Until)
 		}
+		if i > 0 && why == r.Pending[i-1].Why {
+			why = "why: as above"
+		}
 		rows = append(rows, cli.Row{
 			Cells: cells(people(p.Kind), Major(p.Amount, p.Currency), p.Currency, minuteOf(p.OccurredAt), until),
-			Below: cells(p.Why, about(p.Kind, p.About, idText(p.BookingID))),
+			Below: cells(why, about(p.Kind, p.About, idText(p.BookingID))),
 		})
 	}
 	if len(rows) > 0 && t.err == nil {
