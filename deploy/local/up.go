@@ -54,7 +54,7 @@ func describe(out *printer, s *stack) {
 	d := s.description
 	out.title("Holdfast is up")
 	out.line("api        %s   (documentation: %s/docs)", d.APIURL, d.APIURL)
-	out.line("console    %s   (sign in with the operator's token)", d.ConsoleURL)
+	out.line("console    %s   (token operator: what is stuck; token finance: the month, exceptions, payouts)", d.ConsoleURL)
 	out.line("metrics    %s", d.MetricsURL)
 	out.line("database   %s", d.DatabaseURL)
 	out.line("nats       %s", d.NATSURL)
@@ -82,8 +82,10 @@ func describe(out *printer, s *stack) {
 	out.line("")
 	out.line(". %s", s.opts.shown(s.opts.envFile()))
 	out.line("worker outbox list")
+	out.line("reconciler exceptions list")
 	out.line("")
-	out.line("What to do about what is stuck: docs/runbook.md. To see something stuck: kill -STOP the pid of nats or stripesim in stack.json, and book.")
+	out.line("What to do about what is stuck: docs/runbook.md. To see something stuck: kill -STOP the pid of nats or stripesim in stack.json, and book;")
+	out.line("it is listed as stuck after about a minute. For the month's figures: docs/finance.md.")
 	out.line("")
 	out.line("Ctrl-C stops everything.")
 }
