@@ -138,6 +138,16 @@ func (d *Desk) Signed(ctx context.Context, w Window) ([]SignedPeriod, error) {
 	return signed, nil
 }
 
+// whatChanged says which of a period's sums are others now than in the signed totals.
+const whatChanged = `
+	SELECT string_agg(replace(coalesce(a.sum->>0, z.sum->>0), '_', ' ') || ' in ' || coalesce(a.sum->>1, z.sum->>1) || ' was ' ||
+	                  coalesce('{' || (a.sum->>5) || ' ' || (a.sum->>1) || '} net of ' || (a.sum->>2), 'none') || ', and is ' ||
+	                  coalesce('{' || (z.sum->>5) || ' ' || (z.sum->>1) || '} net of ' || (z.sum->>2), 'none'),
+	                  '; ' ORDER BY coalesce(a.sum->>1, z.sum->>1), coalesce(a.sum->>0, z.sum->>0)) AS what
+	  FROM jsonb_array_elements(p.totals) AS a(sum)
+	  FULL JOIN jsonb_array_elements(now.totals) AS z(sum) ON z.sum->>0 = a.sum->>0 AND z.sum->>1 = a.sum->>1
+	 WHERE a.sum IS DISTINCT FROM z.sum`
+
 // comparePeriods opens an exception against each signed period that no longer is what was signed.
 func (d *Desk) comparePeriods(ctx context.Context, run uuid.UUID, w Window) error {
 	signed, err := d.Signed(ctx, w)
@@ -148,12 +158,18 @@ func (d *Desk) comparePeriods(ctx context.Context, run uuid.UUID, w Window) erro
 		b := &pgx.Batch{}
 		postgres.Exec(b, "compare a period with what was signed", `
 			INSERT INTO reconciliation_items (kind, about, occurred_at, why, owner, period_id, run_id)
-			SELECT 'period_changed', p.id::text, p.from_at, 'the provider''s sums are no longer those that were signed off', 'finance', p.id, $3
-			  FROM finance_periods p WHERE p.id = $4 AND p.totals <> (`+windowTotals+`)
+			SELECT 'period_changed', p.id::text, p.from_at, 'the provider''s sums are no longer those that ' || p.signed_off_by || ' has signed off, of ' ||
+			       to_char(p.from_at AT TIME ZONE p.zone, 'YYYY-MM-DD') || ' to before ' || to_char(p.to_at AT TIME ZONE p.zone, 'YYYY-MM-DD') ||
+			       ', days of ' || p.zone || coalesce(': ' || changed.what, ''), 'finance', p.id, $3
+			  FROM finance_periods p
+			 CROSS JOIN LATERAL (SELECT (`+windowTotals+`) AS totals) AS now
+			 CROSS JOIN LATERAL (`+whatChanged+`) AS changed
+			 WHERE p.id = $4 AND p.totals <> now.totals
 			   AND NOT EXISTS (SELECT FROM reconciliation_items i WHERE i.kind = 'period_changed' AND i.about = p.id::text AND i.status = 'signed_off'
 			                      AND NOT EXISTS (SELECT FROM provider_transactions t
 			                                       WHERE t.created_at >= p.from_at AND t.created_at < p.to_at AND t.read_at > i.ended_at))
-			    ON CONFLICT (kind, about) WHERE status = 'open' DO NOTHING`, p.From, p.To, run, p.ID)
+			    ON CONFLICT (kind, about) WHERE status = 'open' DO UPDATE SET why = EXCLUDED.why
+			 WHERE reconciliation_items.why <> EXCLUDED.why`, p.From, p.To, run, p.ID)
 		if err := postgres.Send(ctx, d.pool, b); err != nil {
 			return err
 		}

@@ -188,6 +188,10 @@ func TestReport_IdentitiesAndSignOff(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, i := range items {
 		kinds[i.Kind] = i.AfterSignOff
+		if i.Kind == finance.PeriodChanged {
+			require.Regexp(t, `that ada has signed off, of `+b.window.From.Format(time.DateOnly)+` to before `+b.window.To.Format(time.DateOnly)+
+				`, days of UTC: charge in USD was \d+\.\d\d USD net of \d+, and is \d+\.\d\d USD net of \d+$`, i.Why)
+		}
 	}
 	require.Equal(t, map[string]bool{finance.ChargedWithoutBooking: true, finance.FeeDiffers: true, finance.PeriodChanged: true}, kinds)
 }
