@@ -51,6 +51,8 @@ func TestMonth_WaitsForTheComparison(t *testing.T) {
 		return a.status == http.StatusOK
 	}, time.Minute, 10*time.Millisecond)
 	require.Contains(t, a.body, `<strong>Signed off:</strong> <span class="text">March 2025, days of UTC</span>, by`, "which days, where more are shown")
+	require.Contains(t, a.body, "Sign the rest off")
+	require.Contains(t, a.body, "A part of it is signed off")
 }
 
 // matchingElsewhere is another process that compares, until it is told to stop.

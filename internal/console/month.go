@@ -25,24 +25,6 @@ type monthPage struct {
 	Blank            bool // nothing is stored of it
 	Over             bool
 	Tone             string // how the verdict is shown
-	Stamps           []stamp
-}
-
-// stamp is a signature, and which days it is of: perhaps not of all that are shown.
-type stamp struct {
-	finance.SignedPeriod
-
-	Days string
-}
-
-// stampOf names the days as whoever signed them did.
-func stampOf(p finance.SignedPeriod) stamp {
-	zone, err := time.LoadLocation(p.Zone)
-	if err != nil { // another machine knew it
-		return stamp{p, when(p.From) + " to before " + when(p.To)}
-	}
-	days := finance.Period{From: p.From.In(zone).Format(time.DateOnly), To: p.To.In(zone).Format(time.DateOnly), Zone: p.Zone}
-	return stamp{p, days.Name() + ", days of " + p.Zone}
 }
 
 // tone is how a verdict looks: something is wrong only where nobody can tell.
@@ -78,9 +60,6 @@ func (c *Console) month(v *visit) error {
 		Report: r, Query: template.URL(periodQuery(r.Period)), //nolint:gosec // encoded, as the next two
 		Earlier: template.URL(periodQuery(monthOf(first, -1, r.Period.Zone))), Later: template.URL(periodQuery(monthOf(first, 1, r.Period.Zone))), //nolint:gosec // likewise
 		OpenCount: r.Open(), BrokenCount: r.Broken(), Blank: len(r.Categories) == 0, Over: !r.To.After(r.AsOf), Tone: tone(r.Verdict()),
-	}
-	for _, p := range r.SignedOff {
-		page.Stamps = append(page.Stamps, stampOf(p))
 	}
 	page.Other = len(r.Exceptions) - page.OpenCount
 	page.Currencies, page.Lines = statement(r)
