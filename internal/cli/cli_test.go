@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +23,21 @@ type root struct {
 type pause struct {
 	Kind   string `arg:"" enum:"charge,publish" help:"What."`
 	Reason string `help:"Why."`
+
+	Lag time.Duration `default:"5m" help:"How long."`
 }
 
-func (p *pause) Run(context.Context, cli.IO) error {
+// Configure checks the bound.
+func (p *pause) Configure(_ func(string) string, found *cli.Problems) {
+	if p.Lag <= 0 {
+		found.Add("--lag: %s is not more than 0", p.Lag)
+	}
+}
+
+func (p *pause) Run(ctx context.Context, _ cli.IO) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("begin: %w", ctx.Err())
+	}
 	if p.Reason != "" {
 		return errors.New("refused: ada paused it: " + p.Reason)
 	}
@@ -50,6 +63,24 @@ func TestErrorsAreOnlyText(t *testing.T) {
 	require.Equal(t, "test: refused: ada paused it: \ufffd]0;owned\ufffd\ufffd[2J\ufffdwhy\nnot\n", errs)
 }
 
+// A signal ends a command in words that whoever has sent it understands.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var errs bytes.Buffer
+	require.Equal(t, cli.ExitUnknown, program().Run(ctx, []string{"pause", "charge"}, func(string) string { return "" }, cli.IO{Out: &errs, Err: &errs}))
+	require.Equal(t, "test: interrupted: what it had not done by then is not done; run it again\n", errs.String())
+}
+
+// What cannot be read is told of once.
+func TestAWrongValueIsOneProblem(t *testing.T) {
+	t.Parallel()
+	code, _, errs := run(t, "pause", "charge", "--lag", "banana")
+	require.Equal(t, cli.ExitUsage, code)
+	require.Equal(t, "test: --lag: \"banana\" is not a duration such as 90s, 15m or 24h\n", errs)
+}
+
 // A shell that has taken what completion prints runs the program with COMP_LINE, and is told commands, flags and words.
 func TestCompletion(t *testing.T) { //nolint:paralleltest // the library reads the process's environment
 	for shell, want := range map[string]string{"bash": "complete -o default -C '", "zsh": "bashcompinit", "fish": "complete -f -c test"} {
@@ -65,7 +96,7 @@ func TestCompletion(t *testing.T) { //nolint:paralleltest // the library reads t
 	for line, want := range map[string][]string{
 		"test pa":       {"pause"},
 		"test pause ":   {"charge", "publish"},
-		"test pause --": {"--help", "--reason"},
+		"test pause --": {"--help", "--lag", "--reason"},
 	} {
 		t.Setenv("COMP_LINE", line)
 		var out bytes.Buffer

@@ -48,6 +48,8 @@ func (d *Database) Explain(err error) error {
 	var dial *pgconn.ConnectError
 	var refused *pgconn.PgError
 	switch {
+	case errors.Is(err, context.Canceled): // nobody has refused anything
+		return err
 	case postgres.IsUndefinedTable(err):
 		return &ExitError{Code: ExitUsage, Err: errNoSchema}
 	case !errors.As(err, &dial):

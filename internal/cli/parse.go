@@ -95,7 +95,9 @@ func gather[T any](found *Problems, want string, decode func(string) (T, error))
 		v, err := decode(text)
 		if err != nil {
 			found.Add("%s: %q is not %s", nameOf(ctx.Value), text, want)
-			return nil //nolint:nilerr // it is noted, and told with the others
+			if v, err = decode(ctx.Value.Default); err != nil { // the default, so that nothing else is found wrong with it
+				return nil //nolint:nilerr // it is noted, and told with the others
+			}
 		}
 		target.Set(reflect.ValueOf(v))
 		return nil

@@ -80,8 +80,14 @@ func (p Program) Run(ctx context.Context, args []string, getenv func(string) str
 	case err != nil:
 		return p.report(io, err)
 	}
-	return p.report(io, command.Run(ctx, io))
+	err = command.Run(ctx, io)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // by a signal
+		err = &ExitError{Code: exitCode(err), Err: errInterrupted}
+	}
+	return p.report(io, err)
 }
+
+var errInterrupted = errors.New("interrupted: what it had not done by then is not done; run it again")
 
 // report prints every problem on a line of its own and returns the exit code that they mean.
 func (p Program) report(io IO, err error) int {
