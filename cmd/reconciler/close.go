@@ -71,8 +71,9 @@ func (c *feesCommand) Configure(getenv func(string) string, p *cli.Problems) {
 func (c *feesCommand) Run(ctx context.Context, io cli.IO) error {
 	return c.Books.with(ctx, io, func(ctx context.Context, d *finance.Desk) error {
 		err := d.SetFees(ctx, finance.FeeSchedule{Currency: c.Currency, Category: c.Category, BasisPoints: c.BPS, Fixed: c.Fixed, Step: c.Step, Since: c.Since})
-		if err == nil {
-			_, err = fmt.Fprintf(io.Out, "agreed for %s in %s from %s on: %d basis points and %d\n", c.Category, c.Currency, c.Since, c.BPS, c.Fixed)
+		if code := strings.ToUpper(c.Currency); err == nil {
+			_, err = fmt.Fprintf(io.Out, "agreed for %s in %s from %s on: %g %% and %s %s\n", c.Category, code, c.Since, float64(c.BPS)/100,
+				finance.Major(c.Fixed, code), code)
 		}
 		return err
 	})

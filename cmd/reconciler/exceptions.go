@@ -37,6 +37,7 @@ func (*exceptionsListCommand) Help() string {
 // Configure reads the environment.
 func (c *exceptionsListCommand) Configure(getenv func(string) string, p *cli.Problems) {
 	c.Books.Configure(getenv, p)
+	c.Kind = strings.ReplaceAll(c.Kind, " ", "_") // as the list shows it
 	if c.Kind != "" && finance.KindOf(c.Kind).Means == "" {
 		var known []string
 		for _, k := range finance.Kinds() {

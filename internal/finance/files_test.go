@@ -137,6 +137,7 @@ func TestImport_PayoutsAreSignedAsTheyMoveTheBalance(t *testing.T) {
 		"txn_2,2025-03-04 00:00:00,2025-03-04 00:00:00,eur,-9.50,0.00,-9.50,payout,po_1,,,,po_1,\n"))
 	require.ErrorContains(t, load(header+"po_3,2025-03-09 00:00:00,eur,10.00,0.10,9.90,payout,txn_5,,paid\n"), "line 2: net is not gross less fee")
 	require.ErrorContains(t, load(header+"po_3,2025-03-09 00:00:00,eur,10.00,0.00,10.00,payout,txn_5,soon,paid\n"), "line 2: payout_expected_arrival_date")
+	require.ErrorContains(t, load(strings.ReplaceAll(header, ",", ";")), "line 1: the columns are separated by semicolons")
 	var told string
 	require.NoError(t, db.Pool.QueryRow(t.Context(), `
 		SELECT (SELECT string_agg(concat_ws(' ', id, category, source_id, net), ', ' ORDER BY id) FROM provider_transactions WHERE category <> 'charge') || '; ' ||

@@ -36,6 +36,8 @@ type Imported struct {
 	SHA256   string `json:"sha256"`
 	Differs  int64  `json:"differs"`         // stored before with other amounts: what the provider says changed
 	FirstBad string `json:"first_differing"` // its id
+	Unlisted int64  `json:"unlisted"`        // new, although all of the time that they are of had been read from the provider's API
+	FirstNew string `json:"first_unlisted"`  // its id
 }
 
 // batch is how many lines are stored at once.
@@ -138,8 +140,8 @@ func inside(covers *Window, kind string, rows []fileRow) error {
 	}
 	for _, r := range rows {
 		if r.Created.Before(covers.From) || !r.Created.Before(covers.To) {
-			return &domain.ValidationError{Field: "from", Reason: fmt.Sprintf("and to do not hold transaction %s, which was created at %s UTC: say the interval "+
-				"that the report was made for", printable(r.ID), r.Created.Format(time.DateTime))}
+			return &domain.ValidationError{Field: "from", Reason: fmt.Sprintf("transaction %s was created at %s UTC, which is not between --from and --to: "+
+				"say the interval that the report was made for; nothing was stored", printable(r.ID), r.Created.Format(time.DateTime))}
 		}
 	}
 	return nil
@@ -217,11 +219,9 @@ func (d *Desk) storeRows(ctx context.Context, kind string, rows []fileRow, payou
 			payouts[r.Payout] = r.Created
 		}
 	}
-	fresh, differs, first, err := d.compare(ctx, listed)
-	if err != nil {
+	if err := d.compare(ctx, listed, found); err != nil {
 		return err
 	}
-	found.NewRows, found.Differs, found.FirstBad = found.NewRows+fresh, found.Differs+differs, orElse(found.FirstBad, first)
 	if err := payments.StoreTransactions(ctx, d.pool, listed); err != nil {
 		return err
 	}
@@ -233,22 +233,32 @@ func (d *Desk) storeRows(ctx context.Context, kind string, rows []fileRow, payou
 	return nil
 }
 
-// compare counts which of them are not stored yet, and which are stored with other money: those stay as they are.
-func (d *Desk) compare(ctx context.Context, listed []payments.Transaction) (fresh, differs int64, first string, err error) {
+// compare counts which of them are not stored yet, and which are stored with other money: those stay as they are. What is new although the
+// provider has listed all of its time may be another account's.
+func (d *Desk) compare(ctx context.Context, listed []payments.Transaction, found *Imported) error {
 	ids, amounts, fees, currencies := make([]string, len(listed)), make([]int64, len(listed)), make([]int64, len(listed)), make([]string, len(listed))
+	created := make([]time.Time, len(listed))
 	for i, t := range listed {
-		ids[i], amounts[i], fees[i], currencies[i] = t.ID, t.Amount.Amount, t.Fee, t.Amount.Currency
+		ids[i], amounts[i], fees[i], currencies[i], created[i] = t.ID, t.Amount.Amount, t.Fee, t.Amount.Currency, t.Created
 	}
-	err = d.pool.QueryRow(ctx, `
-		SELECT count(*) FILTER (WHERE t.id IS NULL), count(*) FILTER (WHERE differs), coalesce(min(t.id) FILTER (WHERE differs), '')
-		  FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[]) AS f (id, amount, fee, currency)
+	var now Imported
+	err := d.pool.QueryRow(ctx, `
+		SELECT count(*) FILTER (WHERE t.id IS NULL), count(*) FILTER (WHERE differs), coalesce(min(t.id) FILTER (WHERE differs), ''),
+		       count(*) FILTER (WHERE unlisted), coalesce(min(f.id) FILTER (WHERE unlisted), '')
+		  FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::timestamptz[]) AS f (id, amount, fee, currency, created_at)
 		  LEFT JOIN provider_transactions t ON t.id = f.id
-		 CROSS JOIN LATERAL (SELECT t.id IS NOT NULL AND (t.amount, t.fee, t.currency) <> (f.amount, f.fee, f.currency) AS differs) x`,
-		ids, amounts, fees, currencies).Scan(&fresh, &differs, &first)
+		 CROSS JOIN LATERAL (
+		       SELECT t.id IS NOT NULL AND (t.amount, t.fee, t.currency) <> (f.amount, f.fee, f.currency) AS differs,
+		              t.id IS NULL AND EXISTS (SELECT FROM reconciliation_runs r
+		                                        WHERE r.kind = 'read' AND r.status = 'complete' AND r.from_at > f.created_at - $6::interval
+		                                          AND r.from_at <= f.created_at AND r.to_at > f.created_at) AS unlisted) x`,
+		ids, amounts, fees, currencies, created, longest).Scan(&now.NewRows, &now.Differs, &now.FirstBad, &now.Unlisted, &now.FirstNew)
 	if err != nil {
-		return 0, 0, "", fmt.Errorf("compare with what is stored: %w", err)
+		return fmt.Errorf("compare with what is stored: %w", err)
 	}
-	return fresh, differs, first, nil
+	found.NewRows, found.Differs, found.FirstBad = found.NewRows+now.NewRows, found.Differs+now.Differs, orElse(found.FirstBad, now.FirstBad)
+	found.Unlisted, found.FirstNew = found.Unlisted+now.Unlisted, orElse(found.FirstNew, now.FirstNew)
+	return nil
 }
 
 func orElse(s, other string) string {

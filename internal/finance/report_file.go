@@ -92,6 +92,9 @@ func openReport(r io.Reader, kind string) (*reportFile, error) {
 			missing = append(missing, name)
 		}
 	}
+	if len(header) == 1 && strings.ContainsAny(header[0], ";\t") {
+		return nil, &FileError{1, "the columns are separated by semicolons or tabs, not by commas: import the file as the provider has written it"}
+	}
 	if len(missing) > 0 {
 		return nil, &FileError{1, fmt.Sprintf("this is no %s report with all that is needed; ask for these columns, too: %s", f.kind, strings.Join(missing, ", "))}
 	}
