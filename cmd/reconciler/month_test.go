@@ -115,7 +115,7 @@ func (b *testBundle) isAsWritten(t *testing.T, golden, text string) {
 		`(,exceptions,,,)20[-0-9]{8}T[:0-9]{8}Z`: "$1(now)",
 		`,(open|signed_off|closed),\d+,`:         ",$1,(age),",
 		`AGE +HAPPENED`:                          "AGE    HAPPENED",
-		`\d+d\d+h +`:                             "(age)  ",
+		`\d+ d +`:                                "(age)  ",
 	} {
 		text = regexp.MustCompile(pattern).ReplaceAllString(text, as)
 	}

@@ -37,7 +37,7 @@ func (c *reportCommand) Run(ctx context.Context, io cli.IO) error {
 		}
 		switch c.Format {
 		case "json":
-			err = cli.PrintJSON(io.Out, r)
+			err = cli.PrintJSON(io.Out, r.Shown())
 		case "csv":
 			err = r.WriteCSV(io.Out)
 		default:

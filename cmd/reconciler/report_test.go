@@ -33,9 +33,11 @@ func TestFinanceCommands(t *testing.T) {
 
 	code, out, errs := report("--format", "json")
 	require.Equal(t, cli.ExitUnknown, code, "nobody is there: %s", errs)
-	var r finance.Report
+	var r finance.Shown
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.False(t, r.Complete)
+	require.Equal(t, finance.VerdictIncomplete, r.Verdict, "as over HTTP")
+	require.Contains(t, out, `"payouts":[]`, "no list is null")
 	require.NotEmpty(t, r.Incomplete)
 
 	sim, err := stripesim.Start(t.Context(), "127.0.0.1:0", stripesim.Config{})
@@ -197,10 +199,10 @@ func TestReport_AnIncompleteRunAccusesNobody(t *testing.T) {
 	}
 	code, out, errs := report("json")
 	require.Equal(t, cli.ExitProblem, code, errs)
-	var r finance.Report
+	var r finance.Shown
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.True(t, r.Complete)
-	require.Equal(t, 101, r.Open())
+	require.Equal(t, []any{finance.VerdictExceptions, 101}, []any{r.Verdict, r.Open})
 }
 
 // A long run shows how far it is: in place at a terminal, as structured lines elsewhere.

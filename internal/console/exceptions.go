@@ -180,6 +180,3 @@ func (c *Console) payout(v *visit) error {
 	v.render(http.StatusOK, "payout", "Payout "+id, page)
 	return nil
 }
-
-// hours shows an age as a person says it.
-func hours(n int64) string { return span(time.Duration(n) * time.Hour) }

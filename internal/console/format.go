@@ -28,7 +28,7 @@ func formatting() template.FuncMap {
 			t := time.Time(*i)
 			return &t
 		},
-		"figure": figure, "booked": booked, "hours": hours, "aboutWhat": finance.AboutWhat,
+		"figure": figure, "booked": booked, "since": finance.Age, "aboutWhat": finance.AboutWhat,
 		"labelled": label,
 		"dry": func(l labelled) labelled {
 			l.Dry = true

@@ -29,7 +29,7 @@ func (d *Desk) bothSides(ctx context.Context, r *Report, w, listed Window) (unsw
 	}
 	switch {
 	case !listed.To.After(listed.From):
-		r.Complete, r.Incomplete = false, append(r.Incomplete, "the period has not begun, or not long enough ago to be read")
+		r.Complete, r.Incomplete = false, append(r.Incomplete, notBegun)
 	case len(gaps) > 0:
 		r.Complete, r.Incomplete = false, append(r.Incomplete, "not listed yet: "+spoken(gaps))
 	}

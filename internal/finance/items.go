@@ -25,7 +25,7 @@ type Item struct {
 	Currency      *string    `json:"currency,omitempty"`
 	OccurredAt    time.Time  `json:"occurred_at"`
 	OpenedAt      time.Time  `json:"opened_at"`
-	AgeHours      int64      `json:"age_hours"` // since it happened
+	AgeHours      int64      `json:"age_hours"` // whole ones, since it happened
 	Why           string     `json:"why"`
 	Owner         string     `json:"owner"`
 	Note          string     `json:"note"`
@@ -34,6 +34,8 @@ type Item struct {
 	SignedOffBy   string     `json:"signed_off_by,omitempty"`
 	SignOffReason string     `json:"sign_off_reason,omitempty"`
 	EndedAt       *time.Time `json:"ended_at,omitempty"`
+
+	Age time.Duration `json:"-"`
 }
 
 // Filter selects items. Zero fields select all.
@@ -48,7 +50,7 @@ type Filter struct {
 }
 
 const itemColumns = `id, kind, about, booking_id, amount, currency, occurred_at, opened_at,
-	(extract(epoch FROM clock_timestamp() - occurred_at) / 3600)::bigint AS age_hours, why, owner, note, status,
+	extract(epoch FROM clock_timestamp() - occurred_at)::bigint / 3600 AS age_hours, clock_timestamp() - occurred_at AS age, why, owner, note, status,
 	period_id IS NOT NULL AS after_sign_off, coalesce(signed_off_by, '') AS signed_off_by, coalesce(sign_off_reason, '') AS sign_off_reason, ended_at`
 
 // Items lists exceptions, in the order in which they were found.

@@ -21,7 +21,7 @@ type Report struct {
 	To         time.Time         `json:"to_instant"`
 	AsOf       time.Time         `json:"as_of"`
 	ComparedAt *time.Time        `json:"compared_at"` // when the two sides were compared; null: they were not
-	Complete   bool              `json:"complete"`    // false: nothing below is all there is
+	Complete   bool              `json:"complete"`    // of what is over, if not all is: see Verdict. False: nothing below is all there is
 	Incomplete []string          `json:"incomplete_because"`
 	Unit       string            `json:"unit"`
 	Balances   []Balance         `json:"balances"`

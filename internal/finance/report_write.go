@@ -128,7 +128,7 @@ func WriteItems(w io.Writer, items []Item) error {
 	for _, i := range items {
 		currency, amount := i.money()
 		row := cli.Row{
-			Cells: cells(strconv.FormatInt(i.ID, 10), people(i.Kind), amount, currency, cli.Age(time.Duration(i.AgeHours)*time.Hour), minuteOf(i.OccurredAt), i.Owner, people(i.Status)),
+			Cells: cells(strconv.FormatInt(i.ID, 10), people(i.Kind), amount, currency, Age(i.Age), minuteOf(i.OccurredAt), i.Owner, people(i.Status)),
 			Below: cells(i.Why, about(i.Kind, i.About, idText(i.BookingID))),
 		}
 		if i.Note != "" {

@@ -2,6 +2,7 @@ package finance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -32,6 +33,9 @@ func (r Report) Verdict() string {
 func (r Report) Says() string {
 	switch r.Verdict() {
 	case VerdictIncomplete:
+		if r.early() {
+			return "INCOMPLETE: there is nothing to tell yet."
+		}
 		return "INCOMPLETE: not all of the provider's books were read. What is below is not all there is; nothing new was compared, and nobody is accused of anything."
 	case VerdictExceptions:
 		said := "OPEN: " + countOf(r.Open(), "exception is", "exceptions are") + " open"
@@ -46,12 +50,20 @@ func (r Report) Says() string {
 	}
 }
 
+// notBegun is why a report of what is to come is incomplete: no reading and no file helps.
+const notBegun = "the period has not begun, or not long enough ago to be read"
+
+func (r Report) early() bool { return slices.Contains(r.Incomplete, notBegun) }
+
 // Next is what a person does about the verdict.
 func (r Report) Next() string {
 	p := r.Period
 	of := fmt.Sprintf("--from %s --to %s --zone %s", p.From, p.To, p.Zone)
 	switch r.Verdict() {
 	case VerdictIncomplete:
+		if r.early() {
+			return "Nothing yet. Run this once the period has begun."
+		}
 		return "Run this again: the provider's books are read on from where the reading stopped (reconciler run does so by itself). Or import the provider's report of the period: reconciler import FILE " + of
 	case VerdictExceptions:
 		return "Have each exception explained, or sign it off with a reason, on its page or by: reconciler exceptions sign-off NO --reason TEXT"

@@ -13,29 +13,6 @@ import (
 	"holdfast/outbox"
 )
 
-// FinanceReport is the report of a period, and what it comes to.
-type FinanceReport struct {
-	Verdict string `json:"verdict"`
-	Open    int    `json:"open"`
-	Broken  int    `json:"broken"`
-	finance.Report
-}
-
-func showReport(r finance.Report) FinanceReport {
-	filled(&r.Incomplete)
-	filled(&r.Balances)
-	filled(&r.Categories)
-	filled(&r.Days)
-	filled(&r.Sides)
-	filled(&r.Payouts)
-	filled(&r.Identities)
-	filled(&r.Pending)
-	filled(&r.Exceptions)
-	filled(&r.SignedOff)
-	filled(&r.Unchecked)
-	return FinanceReport{Verdict: r.Verdict(), Open: r.Open(), Broken: r.Broken(), Report: r}
-}
-
 // filled makes an empty list of none.
 func filled[T any](list *[]T) {
 	if *list == nil {
@@ -70,7 +47,7 @@ func (s *Server) getReport(ctx context.Context, x *exchange, in *reportInput) (*
 		name := "finance-" + p.From + "-" + p.To + ".csv"
 		return &reportOutput{"text/csv; charset=utf-8; header=present", `attachment; filename="` + name + `"`, text.Bytes()}, err
 	}
-	text, err := json.Marshal(showReport(r))
+	text, err := json.Marshal(r.Shown())
 	return &reportOutput{ContentType: "application/json", Body: text}, err
 }
 

@@ -62,7 +62,7 @@ func (b *bed) exception(t *testing.T) {
 func TestFinance_CloseAMonth(t *testing.T) {
 	t.Parallel()
 	b := books(t)
-	dark := read[httpapi.FinanceReport](t, b.get(t, "/v1/finance/report"+march))
+	dark := read[finance.Shown](t, b.get(t, "/v1/finance/report"+march))
 	require.Equal(t, []any{"incomplete", false}, []any{dark.Verdict, dark.Complete})
 	require.NotEmpty(t, dark.Incomplete)
 	require.Empty(t, read[httpapi.FinanceExceptions](t, b.get(t, "/v1/finance/exceptions")).Exceptions, "nobody is accused")
@@ -70,7 +70,7 @@ func TestFinance_CloseAMonth(t *testing.T) {
 	b.put(t, "/v1/finance/sign-off"+march, `{"reason":"March is closed"}`).refused(t, http.StatusConflict, httpapi.CodeBooksIncomplete)
 
 	b.listed(t)
-	report := read[httpapi.FinanceReport](t, b.get(t, "/v1/finance/report"+march))
+	report := read[finance.Shown](t, b.get(t, "/v1/finance/report"+march))
 	require.Equal(t, []any{"exceptions", 1, true}, []any{report.Verdict, report.Open, report.Complete})
 	list := read[httpapi.FinanceExceptions](t, b.get(t, "/v1/finance/exceptions?status=open&kind=unexplained&limit=1"))
 	require.Len(t, list.Exceptions, 1)
@@ -98,7 +98,7 @@ func TestFinance_CloseAMonth(t *testing.T) {
 	}
 	require.Equal(t, "bea", b.put(t, one+"/sign-off", `{"reason":"another"}`).refused(t, http.StatusConflict, httpapi.CodeActRefused).By)
 	b.put(t, one+"/note", `{"note":"too late"}`).refused(t, http.StatusConflict, httpapi.CodeActRefused)
-	report = read[httpapi.FinanceReport](t, b.get(t, "/v1/finance/report"+march))
+	report = read[finance.Shown](t, b.get(t, "/v1/finance/report"+march))
 	require.Equal(t, "clean", report.Verdict, "%+v %+v", report.Identities, report.Exceptions)
 
 	signed := read[finance.SignedPeriod](t, b.put(t, "/v1/finance/sign-off"+march, `{"reason":"March is closed"}`))
@@ -206,6 +206,6 @@ func TestFinance_ThisMonth(t *testing.T) {
 	b.token = b.newToken(t, "bea", clients.Finance)
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	b.exec(t, `INSERT INTO reconciliation_runs (id, kind, status, from_at, to_at, finished_at) VALUES ($1, 'read', 'complete', $2, now(), now())`, uuid.New(), today.AddDate(0, -1, 0))
-	r := read[httpapi.FinanceReport](t, b.get(t, "/v1/finance/report?zone=UTC&from="+today.AddDate(0, 0, -7).Format(time.DateOnly)+"&to="+today.AddDate(0, 0, 2).Format(time.DateOnly)))
+	r := read[finance.Shown](t, b.get(t, "/v1/finance/report?zone=UTC&from="+today.AddDate(0, 0, -7).Format(time.DateOnly)+"&to="+today.AddDate(0, 0, 2).Format(time.DateOnly)))
 	require.Equal(t, "unfinished", r.Verdict, "%v", r.Incomplete)
 }

@@ -66,7 +66,7 @@ func financeSchemas() []operatorSchema {
 		return more
 	}
 	return []operatorSchema{
-		{reflect.TypeFor[FinanceReport](), "FinanceReport", map[string]string{
+		{reflect.TypeFor[finance.Shown](), "FinanceReport", map[string]string{
 			"verdict":            "",
 			"open":               "How many exceptions are open.",
 			"broken":             "How many identities do not hold.",
@@ -75,7 +75,7 @@ func financeSchemas() []operatorSchema {
 			"to_instant":         "The midnight that it ends before.",
 			"as_of":              "The moment as of which the figures were read.",
 			"compared_at":        "When the two sides were compared. A comparison is reported of for a minute; null: they were not compared, see incomplete_because.",
-			"complete":           "false: not all of the provider's books were read, nothing was matched, and nothing here is all there is.",
+			"complete":           "Whether all that is over was read; it says nothing about what is not over: see verdict. false: nothing was matched, and nothing here is all there is.",
 			"incomplete_because": "Why, or up to when a period goes that is not over.",
 			"unit":               "Of every amount.",
 			"balances":           "The account's balance at the provider, by currency.",
@@ -181,7 +181,7 @@ func financeExamples() map[string]any {
 	at := day.Add(26 * time.Hour)
 	signed.Status, signed.SignedOffBy, signed.SignOffReason, signed.EndedAt = "signed_off", "bea", "given back by hand", &at
 	payout := finance.PayoutLine{ID: "po_1", Currency: "EUR", Amount: 2400, Rows: 1, RowsNet: 2400, Status: "paid", Created: day.Add(20 * time.Hour), Arrival: day.AddDate(0, 0, 2)}
-	report := showReport(finance.Report{
+	report := finance.Report{
 		Period: period, From: day, To: day.AddDate(0, 0, 1), AsOf: day.Add(40 * time.Hour), Complete: true, Unit: "minor units of the currency beside each amount (ISO 4217)",
 		Balances:   []finance.Balance{{Currency: "EUR", Activity: 2400, Payouts: -2400}},
 		Categories: []finance.Category{{Category: "charge", Currency: "EUR", Count: 1, Amount: 2500, Fee: 100, Net: 2400, Ledger: 2400}},
@@ -190,7 +190,7 @@ func financeExamples() map[string]any {
 		Payouts:    []finance.PayoutLine{payout}, Exceptions: []finance.Item{item},
 		Identities: []finance.Identity{{Name: "opening + activity + payouts = closing", Currency: "EUR", Holds: true}},
 		Pending:    []finance.Pending{{Kind: "payout", About: "po_1", Amount: 2400, Currency: "EUR", OccurredAt: day.Add(20 * time.Hour), Why: "what went out with it was not listed from the provider"}},
-	})
+	}.Shown()
 	row := finance.PayoutRow{ID: "txn_1", Category: "charge", SourceID: "ch_1", BookingID: &booking, Currency: "EUR", Amount: 2500, Fee: 100, Net: 2400, Created: day.Add(9 * time.Hour)}
 	return map[string]any{
 		"get-report": report, "list-exceptions": FinanceExceptions{Exceptions: []finance.Item{item}}, "get-exception": item, "note-exception": noted, "sign-off-exception": signed,
