@@ -219,7 +219,7 @@ func (s *Server) problem(err error) *Problem {
 	case errors.As(err, &refused):
 		return refusedAct(refused)
 	case errors.Is(err, finance.ErrIncomplete):
-		return newProblem(CodeBooksIncomplete, "The period is not over, or not all of the provider's books of it were read, so that nobody can tell what it lacks. Nothing was signed. Ask for its report: it reads what is missing, or says why it cannot.")
+		return newProblem(CodeBooksIncomplete, "Not all of the provider's books of the period were read, so that nobody can tell what it lacks. Nothing was signed. Ask for its report: it reads what is missing, or says why it cannot.")
 	case errors.Is(err, outbox.ErrCursor):
 		return invalidQuery("after", "want the next of a page, with the same filters")
 	case errors.Is(err, payments.ErrUnread):
