@@ -81,7 +81,8 @@ func (p Program) Run(ctx context.Context, args []string, getenv func(string) str
 		return p.report(io, err)
 	}
 	err = command.Run(ctx, io)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // by a signal
+	var told *ExitError // the command says itself how to go on after the signal
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.As(err, &told) {
 		err = &ExitError{Code: exitCode(err), Err: errInterrupted}
 	}
 	return p.report(io, err)

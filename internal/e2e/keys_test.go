@@ -40,7 +40,7 @@ func TestAnExpiredKeyNeverBooksAgain(t *testing.T) {
 func TestWhoWaitsInVainCanSendAgain(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
-	api := b.start("api", "DB_LOCK_TIMEOUT=200ms", "BUSY_BUDGET=600ms")
+	api := b.start("api", "DB_LOCK_TIMEOUT=200ms", "BUSY_BUDGET=3s")
 	b.start("worker")
 	court := b.resource(1, time.Hour)
 	ada := b.customer("ada", api.address)
