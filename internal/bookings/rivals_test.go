@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/bookings"
@@ -19,6 +20,7 @@ func TestIncident05_FiftyRivals(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			id := b.resource(places)
+			b.connect()
 			answers := make([]bookings.Response, 50)
 			errs := make([]error, 50)
 			together(50, func(i int) {
@@ -37,6 +39,20 @@ func TestIncident05_FiftyRivals(t *testing.T) {
 			require.Equal(t, each(places, 50-places), b.rows())
 			require.Zero(t, b.deadlocks())
 		})
+	}
+}
+
+// connect opens all of the pool's connections: rivals have to meet in the database, and not come to it one by one.
+func (b *bed) connect() {
+	b.Helper()
+	var all []*pgxpool.Conn
+	for range b.pool.Config().MaxConns {
+		c, err := b.pool.Acquire(b.ctx)
+		require.NoError(b, err)
+		all = append(all, c)
+	}
+	for _, c := range all {
+		c.Release()
 	}
 }
 
