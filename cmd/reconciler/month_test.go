@@ -63,7 +63,7 @@ func theMonth(t *testing.T) *testBundle {
 		{15, 1500, "re_15", "requested", "2025-03-28 12:00:00Z"},
 	} {
 		b.exec(t, `
-			WITH p AS (SELECT * FROM payments WHERE id::text LIKE '%' || lpad($1::int::text, 12, '0')),
+			WITH p AS (SELECT id, booking_id, currency FROM payments WHERE id::text LIKE '%' || lpad($1::int::text, 12, '0')),
 			     effect AS (INSERT INTO outbox (id, booking_id, kind, status, due_at, created_at, finished_at)
 			                SELECT replace(id::text, '00000002-', '00000004-')::uuid, booking_id, 'refund', 'done', $5, $5, $5 FROM p WHERE $3 <> 'dashboard' RETURNING id)
 			INSERT INTO refunds (id, payment_id, effect_id, amount, currency, reason, requested_by, request_reason, status, provider_refund_id, settled_at, created_at, updated_at)

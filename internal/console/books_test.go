@@ -32,17 +32,11 @@ func (b *bed) demoMonth() (query string) {
 	require.NoError(b, history.Write(dir, config))
 	conn, err := b.db.Pool.Acquire(b.Context())
 	require.NoError(b, err)
-	for _, table := range []struct{ name, columns string }{
-		{"bookings", "id, client_id, resource_id, during, quantity, amount, currency, customer_name, customer_email, status, hold_expires_at, created_at, updated_at"},
-		{"payments", "id, booking_id, amount, currency, amount_received, payment_method, provider_intent_id, status, created_at, updated_at"},
-		{"outbox", "id, booking_id, kind, event_type, event_seq, status, due_at, stream, stream_sequence, created_at, finished_at"},
-		{"refunds", "id, payment_id, effect_id, amount, currency, reason, requested_by, request_reason, status, provider_refund_id, settled_at, created_at, updated_at"},
-		{"disputes", "id, payment_id, amount, currency, reason, status, withdrawn, opened_at, created_at, updated_at"},
-	} {
-		f, err := os.Open(filepath.Join(dir, "ours", table.name+".csv"))
+	for _, table := range history.Tables() {
+		f, err := os.Open(filepath.Join(dir, "ours", table.Name+".csv"))
 		require.NoError(b, err)
-		_, err = conn.Conn().PgConn().CopyFrom(b.Context(), f, "COPY "+table.name+" ("+table.columns+") FROM STDIN (FORMAT csv)")
-		require.NoError(b, errors.Join(err, f.Close()), table.name)
+		_, err = conn.Conn().PgConn().CopyFrom(b.Context(), f, "COPY "+table.Name+" ("+table.Columns+") FROM STDIN (FORMAT csv)")
+		require.NoError(b, errors.Join(err, f.Close()), table.Name)
 	}
 	conn.Release()
 	for _, name := range []string{"activity", "payouts", "payout_reconciliation"} {

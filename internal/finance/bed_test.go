@@ -62,17 +62,11 @@ func (b *bed) loadOurs() {
 	conn, err := pgx.Connect(b.Context(), b.URL)
 	require.NoError(b, err)
 	defer func() { require.NoError(b, conn.Close(context.WithoutCancel(b.Context()))) }()
-	for _, table := range []struct{ name, columns string }{
-		{"bookings", "id, client_id, resource_id, during, quantity, amount, currency, customer_name, customer_email, status, hold_expires_at, created_at, updated_at"},
-		{"payments", "id, booking_id, amount, currency, amount_received, payment_method, provider_intent_id, status, created_at, updated_at"},
-		{"outbox", "id, booking_id, kind, event_type, event_seq, status, due_at, stream, stream_sequence, created_at, finished_at"},
-		{"refunds", "id, payment_id, effect_id, amount, currency, reason, requested_by, request_reason, status, provider_refund_id, settled_at, created_at, updated_at"},
-		{"disputes", "id, payment_id, amount, currency, reason, status, withdrawn, opened_at, created_at, updated_at"},
-	} {
-		f, err := os.Open(filepath.Join(b.dir, "ours", table.name+".csv"))
+	for _, table := range history.Tables() {
+		f, err := os.Open(filepath.Join(b.dir, "ours", table.Name+".csv"))
 		require.NoError(b, err)
-		_, err = conn.PgConn().CopyFrom(b.Context(), f, "COPY "+table.name+" ("+table.columns+") FROM STDIN (FORMAT csv)")
-		require.NoError(b, errors.Join(err, f.Close()), table.name)
+		_, err = conn.PgConn().CopyFrom(b.Context(), f, "COPY "+table.Name+" ("+table.Columns+") FROM STDIN (FORMAT csv)")
+		require.NoError(b, errors.Join(err, f.Close()), table.Name)
 	}
 	for currency, fee := range history.Fees() {
 		b.exec(`INSERT INTO fee_schedules VALUES ($1, 'charge', '2000-01-01', $2, $3, $4), ($1, 'dispute', '2000-01-01', 0, $5, 1)`,
