@@ -14,7 +14,8 @@ import (
 )
 
 // TestListOfAHundredThousand (G5): operators look when much is stuck. With 100,000 effects stuck in every way, each first page and
-// each following one is read by walks along the index, of at most 200 buffers in all, and sorts nothing but the page.
+// each following one is chosen by walks along the index, of at most 100 buffers in all, and nothing but the page is sorted. What all of the
+// list costs is measured by package operator.
 func TestListOfAHundredThousand(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -77,14 +78,7 @@ func TestListOfAHundredThousand(t *testing.T) {
 						break
 					}
 				}
-				require.LessOrEqual(t, buffers, 200, "page %d", page)
-				effects := make([]Effect, 0, len(got.Rows))
-				for _, r := range got.Rows {
-					effects = append(effects, r.Effect)
-				}
-				details := b.plan(t, pageQuery{standings, standingArgs(effects, DeadAfter)}).buffers()
-				require.LessOrEqual(t, details, 8*f.Limit, "a few looks into an index for each that is pending")
-				t.Logf("page %d of %d: %d buffers to choose it, %d for its details", page, len(got.Rows), buffers, details)
+				require.LessOrEqual(t, buffers, 100, "page %d", page)
 				if f.After = got.Next; f.After == "" {
 					break
 				}
