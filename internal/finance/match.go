@@ -28,48 +28,48 @@ func (d *Desk) Match(ctx context.Context, w Window) error {
 	return err
 }
 
-// match tells as of when it was done, and when; unchecked is what it has to leave out, for whoever reports of it. Anew is without taking up
+// match tells by which run it was done, and when; unchecked is what it has to leave out, for whoever reports of it. Anew is without taking up
 // what another has left: bookings, fees and payouts may have changed since.
-func (d *Desk) match(ctx context.Context, w Window, unchecked string, anew bool) (asOf, at time.Time, err error) {
+func (d *Desk) match(ctx context.Context, w Window, unchecked string, anew bool) (run uuid.UUID, at time.Time, err error) {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return asOf, at, fmt.Errorf("match: %w", err)
+		return run, at, fmt.Errorf("match: %w", err)
 	}
 	defer conn.Release()
 	if err := d.lock(ctx, conn.Conn()); err != nil {
-		return asOf, at, err
+		return run, at, err
 	}
 	defer d.unlock(ctx, conn.Conn())
 	if gaps, err := d.uncovered(ctx, w); err != nil || len(gaps) > 0 {
 		if err == nil {
 			err = fmt.Errorf("%w: not listed yet: %s", ErrIncomplete, spoken(gaps))
 		}
-		return asOf, at, err
+		return run, at, err
 	}
 	if _, err := ledger.CatchUp(ctx, d.pool, w.From.AddDate(0, -6, 0)); err != nil {
-		return asOf, at, err
+		return run, at, err
 	}
 	if err := d.analyze(ctx); err != nil {
-		return asOf, at, err
+		return run, at, err
 	}
 	run, reached, asOf, err := d.takeUp(ctx, w, anew)
 	if err != nil {
-		return asOf, at, err
+		return run, at, err
 	}
 	rows, err := d.matchParts(ctx, run, asOf, Window{reached, w.To})
 	if err != nil {
-		return asOf, at, err
+		return run, at, err
 	}
 	if err := d.comparePeriods(ctx, run, w); err != nil {
-		return asOf, at, err
+		return run, at, err
 	}
 	err = d.pool.QueryRow(ctx, `
 		UPDATE reconciliation_runs SET status = 'complete', rows = $2, unchecked = nullif($3, ''), finished_at = clock_timestamp() WHERE id = $1
 		RETURNING finished_at`, run, rows, unchecked).Scan(&at)
 	if err != nil {
-		return asOf, at, fmt.Errorf("end a run: %w", err)
+		return run, at, fmt.Errorf("end a run: %w", err)
 	}
-	return asOf, at.UTC(), nil
+	return run, at.UTC(), nil
 }
 
 // matchParts goes through what is left of a run's window, and tells how far it is.
@@ -155,7 +155,7 @@ func (d *Desk) takeUp(ctx context.Context, w Window, anew bool) (run uuid.UUID, 
 	err = d.pool.QueryRow(ctx, `
 		SELECT id, coalesce(reached_at, from_at), as_of FROM reconciliation_runs r
 		 WHERE NOT $3 AND kind = 'match' AND from_at = $1 AND to_at = $2 AND status = 'running' AND started_at > clock_timestamp() - interval '1 hour'
-		   AND NOT EXISTS (SELECT FROM ledger_entries e WHERE e.occurred_at >= r.from_at AND e.occurred_at < r.reached_at AND e.posted_at > r.as_of)
+		   AND NOT `+enteredSince("r.reached_at")+`
 		 ORDER BY id DESC LIMIT 1`, w.From, w.To, anew).Scan(&run, &reached, &asOf)
 	if err == nil {
 		return run, reached, asOf, nil

@@ -86,7 +86,8 @@ func (d *Desk) readPayout(ctx context.Context, w Window, politely bool) (bool, e
 func (d *Desk) storePayout(ctx context.Context, p payments.Payout) error {
 	_, err := d.pool.Exec(ctx, `
 		INSERT INTO payouts (id, amount, currency, status, automatic, arrival_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
-		    ON CONFLICT ON CONSTRAINT payouts_pkey DO UPDATE SET status = $4, automatic = payouts.automatic AND $5, arrival_at = $6, asked_at = clock_timestamp()`,
+		    ON CONFLICT ON CONSTRAINT payouts_pkey DO UPDATE SET status = $4, automatic = payouts.automatic AND $5, arrival_at = $6, asked_at = clock_timestamp(),
+		       changed_in = CASE WHEN payouts.status <> $4 OR payouts.automatic AND NOT $5 THEN pg_current_xact_id() ELSE payouts.changed_in END`,
 		p.ID, p.Amount.Amount, p.Amount.Currency, p.Status, p.Automatic, p.Arrival, p.Created)
 	if err != nil {
 		return fmt.Errorf("store a payout: %w", err)
@@ -100,13 +101,17 @@ func (d *Desk) storePayoutRows(ctx context.Context, payout string, transactions 
 	}
 	b := &pgx.Batch{}
 	postgres.Exec(b, "store what went out with a payout", `
-		INSERT INTO payout_transactions (payout_id, transaction_id) SELECT $1, id FROM unnest($2::text[]) AS id
-		    ON CONFLICT ON CONSTRAINT payout_transactions_pkey DO NOTHING`, payout, transactions)
+		WITH added AS (
+		     INSERT INTO payout_transactions (payout_id, transaction_id) SELECT $1, id FROM unnest($2::text[]) AS id
+		         ON CONFLICT ON CONSTRAINT payout_transactions_pkey DO NOTHING RETURNING payout_id)
+		UPDATE payouts SET changed_in = pg_current_xact_id() WHERE id IN (SELECT payout_id FROM added)`, payout, transactions)
 	return postgres.Send(ctx, d.pool, b)
 }
 
 func (d *Desk) payoutIsWhole(ctx context.Context, id string) error {
-	_, err := d.pool.Exec(ctx, `UPDATE payouts SET rows_read_at = clock_timestamp() WHERE id = $1`, id)
+	_, err := d.pool.Exec(ctx, `
+		UPDATE payouts SET rows_read_at = clock_timestamp(), changed_in = CASE WHEN rows_read_at IS NULL THEN pg_current_xact_id() ELSE changed_in END
+		 WHERE id = $1`, id)
 	if err != nil {
 		return fmt.Errorf("note that a payout was read whole: %w", err)
 	}

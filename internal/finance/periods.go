@@ -45,7 +45,7 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 	if err := d.maySign(ctx, p, w); err != nil {
 		return SignedPeriod{}, err
 	}
-	asOf, _, err := d.match(ctx, w, unlooked, true)
+	run, _, err := d.match(ctx, w, unlooked, true)
 	if err != nil {
 		return SignedPeriod{}, err
 	}
@@ -61,8 +61,6 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 		postgres.One(b, "count what is open", func(n struct{ Open int }) { open = n.Open }, `
 			SELECT count(*) AS open FROM reconciliation_items WHERE status = 'open' AND occurred_at >= $1 AND occurred_at < $2`, w.From, w.To)
 		postgres.All(b, "look for what is signed", &before, signedPeriods, w.From, w.To)
-		postgres.One(b, "look for what was not compared", func(e struct{ Entered bool }) { entered = e.Entered }, `
-			SELECT EXISTS (SELECT FROM ledger_entries WHERE occurred_at >= $1 AND occurred_at < $2 AND posted_at > $3) AS entered`, w.From, w.To, asOf)
 		postgres.One(b, "sum up", func(t struct{ Totals json.RawMessage }) { totals = t.Totals }, `SELECT (`+windowTotals+`) AS totals`, w.From, w.To)
 		postgres.All(b, "balances", &r.Balances, reportBalances, w.From, w.To)
 		postgres.All(b, "categories", &r.Categories, reportCategories, w.From, w.To)
@@ -70,6 +68,9 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 		postgres.All(b, "what is signed off of payouts", &r.Exceptions, `
 			SELECT `+itemColumns+` FROM reconciliation_items
 			 WHERE status = 'signed_off' AND kind = 'payout_differs' AND occurred_at >= $1 AND occurred_at < $2 ORDER BY id`, w.From, w.To)
+		// Last: each statement has a snapshot of its own, and whatever those before have seen, this one sees, too.
+		postgres.One(b, "look for what was not compared", func(e struct{ Entered bool }) { entered = e.Entered },
+			`SELECT `+enteredSince("r.to_at")+` AS entered FROM reconciliation_runs r WHERE id = $1`, run)
 		if err := postgres.Send(ctx, tx, b); err != nil {
 			return err
 		}
@@ -158,16 +159,17 @@ func (d *Desk) comparePeriods(ctx context.Context, run uuid.UUID, w Window) erro
 		b := &pgx.Batch{}
 		postgres.Exec(b, "compare a period with what was signed", `
 			INSERT INTO reconciliation_items (kind, about, occurred_at, why, owner, period_id, run_id)
-			SELECT 'period_changed', p.id::text, p.from_at, 'the provider''s sums are no longer those that ' || p.signed_off_by || ' has signed off, of ' ||
-			       to_char(p.from_at AT TIME ZONE p.zone, 'YYYY-MM-DD') || ' to before ' || to_char(p.to_at AT TIME ZONE p.zone, 'YYYY-MM-DD') ||
-			       ', days of ' || p.zone || coalesce(': ' || changed.what, ''), 'finance', p.id, $3
+			SELECT 'period_changed', p.id::text, p.from_at, said.why, 'finance', p.id, $3
 			  FROM finance_periods p
 			 CROSS JOIN LATERAL (SELECT (`+windowTotals+`) AS totals) AS now
 			 CROSS JOIN LATERAL (`+whatChanged+`) AS changed
-			 WHERE p.id = $4 AND p.totals <> now.totals
+			 CROSS JOIN LATERAL (
+			       SELECT 'the provider''s sums are no longer those that ' || p.signed_off_by || ' has signed off, of ' ||
+			              to_char(p.from_at AT TIME ZONE p.zone, 'YYYY-MM-DD') || ' to before ' || to_char(p.to_at AT TIME ZONE p.zone, 'YYYY-MM-DD') ||
+			              ', days of ' || p.zone || coalesce(': ' || changed.what, '') AS why) AS said
+			 WHERE p.id = $4 AND p.totals <> now.totals -- and not only in what somebody has looked at and signed off
 			   AND NOT EXISTS (SELECT FROM reconciliation_items i WHERE i.kind = 'period_changed' AND i.about = p.id::text AND i.status = 'signed_off'
-			                      AND NOT EXISTS (SELECT FROM provider_transactions t
-			                                       WHERE t.created_at >= p.from_at AND t.created_at < p.to_at AND t.read_at > i.ended_at))
+			                      AND i.why = said.why)
 			    ON CONFLICT (kind, about) WHERE status = 'open' DO UPDATE SET why = EXCLUDED.why
 			 WHERE reconciliation_items.why <> EXCLUDED.why`, p.From, p.To, run, p.ID)
 		if err := postgres.Send(ctx, d.pool, b); err != nil {

@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/domain"
 	"holdfast/internal/finance"
+	"holdfast/internal/postgres"
 	"holdfast/internal/testdb"
 	"holdfast/outbox"
 	"holdfast/payments"
@@ -95,11 +97,88 @@ func TestSignOffPeriod_SignsOnlyWhatWasCompared(t *testing.T) {
 	require.ErrorContains(t, err, "exceptions are open")
 }
 
+// What was written before a comparison and committed after it was not compared, whatever its time says: the period is not signed, no report is
+// made of that comparison, and a killed run that has passed it is not taken up.
+func TestMatch_HasNotSeenWhatIsCommittedLater(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1000, 0)
+	d := finance.New(b.Pool, b.provider(), finance.Config{ReadsPerSecond: 1e6, Fresh: time.Hour}, quiet())
+	hold := func(id string) pgx.Tx {
+		tx, err := b.Pool.Begin(t.Context())
+		require.NoError(t, err)
+		b.adjustIn(tx, id)
+		return tx
+	}
+	held := hold("txn_reported")
+	r, err := d.Report(t.Context(), b.period())
+	require.NoError(t, err)
+	require.Equal(t, finance.VerdictClean, r.Verdict())
+	require.NoError(t, held.Commit(t.Context()))
+	r, err = d.Report(t.Context(), b.period())
+	require.NoError(t, err)
+	require.Equal(t, 1, r.Open(), "it is compared again")
+	explain := func() {
+		b.exec(`UPDATE reconciliation_items SET status = 'signed_off', signed_off_by = 'ada', sign_off_reason = 'a gift', ended_at = now() WHERE status = 'open'`)
+	}
+	explain()
+
+	held = hold("txn_passed")
+	require.NoError(t, d.Match(t.Context(), b.window))
+	b.exec(`UPDATE reconciliation_runs SET status = 'running', reached_at = to_at, finished_at = NULL WHERE id = (
+		SELECT id FROM reconciliation_runs WHERE kind = 'match' ORDER BY id DESC LIMIT 1)`)
+	require.NoError(t, held.Commit(t.Context()))
+	require.NoError(t, d.Match(t.Context(), b.window))
+	require.Equal(t, []string{"unexplained txn_passed"}, b.found())
+	explain()
+
+	held, made := hold("txn_signed"), b.matchings()
+	gate, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = gate.Exec(t.Context(), `LOCK TABLE finance_periods IN SHARE ROW EXCLUSIVE MODE`)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := d.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return b.matchings() > made }, time.Minute, 5*time.Millisecond)
+	require.NoError(t, held.Commit(t.Context()))
+	require.NoError(t, gate.Commit(t.Context()))
+	require.ErrorContains(t, <-done, "while it was compared")
+	_, err = d.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
+	require.ErrorContains(t, err, "1 exception is open")
+	explain()
+	_, err = d.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
+	require.NoError(t, err)
+
+	// What has changed of a signed period was looked at; what is committed after that was not.
+	b.adjust("txn_seen")
+	held = hold("txn_unseen")
+	require.NoError(t, d.Match(t.Context(), b.window))
+	require.Equal(t, []string{"period_changed " + b.signed(), "unexplained txn_seen"}, b.found())
+	explain()
+	require.NoError(t, held.Commit(t.Context()))
+	require.NoError(t, d.Match(t.Context(), b.window))
+	require.Equal(t, []string{"period_changed " + b.signed(), "unexplained txn_unseen"}, b.found())
+}
+
+// signed is the period that was signed off.
+func (b *bed) signed() (id string) {
+	b.Helper()
+	b.scan(`SELECT id::text FROM finance_periods`, &id)
+	return id
+}
+
 // adjust lets the provider move the balance for no reason that bookings have.
 func (b *bed) adjust(id string) {
 	b.Helper()
+	b.adjustIn(b.Pool, id)
+}
+
+func (b *bed) adjustIn(db postgres.Batcher, id string) {
+	b.Helper()
 	at := b.window.From.Add(time.Hour)
-	require.NoError(b, payments.StoreTransactions(b.Context(), b.Pool, []payments.Transaction{{
+	require.NoError(b, payments.StoreTransactions(b.Context(), db, []payments.Transaction{{
 		ID: id, Type: "adjustment", Category: "other_adjustment", Amount: domain.Money{Amount: 500, Currency: "EUR"}, Net: 500, Created: at, Available: at,
 	}}))
 }
