@@ -57,15 +57,6 @@ func (d *Desk) sweep(ctx context.Context, w Window) (unswept string) {
 	return ""
 }
 
-// enteredSince tells whether something was entered into the window of a run r, as far as to, that the run may not have seen: entries of
-// either side, or what is known of a payout. Whoever asks has a snapshot that is newer than what they rely on, or asks last.
-func enteredSince(to string) string {
-	return `(r.snapshot IS NULL
-		    OR EXISTS (SELECT FROM ledger_entries e WHERE e.occurred_at >= r.from_at AND e.occurred_at < ` + to + ` AND entered_since(e.entered_in, r.snapshot))
-		    OR EXISTS (SELECT FROM payouts o JOIN provider_transactions t ON t.source_id = o.id AND t.source_id <> '' AND t.category = 'payout'
-		                WHERE t.created_at >= r.from_at AND t.created_at < ` + to + ` AND entered_since(o.changed_in, r.snapshot)))`
-}
-
 // compared is the newest comparison of a window, or of one that began likewise and ended a little earlier since its end had not come yet:
 // if there is one that is fresh enough, and nothing has been entered into it since.
 func (d *Desk) compared(ctx context.Context, w Window) (*comparison, error) {

@@ -7,5 +7,5 @@
 // two at once, and be killed half-way. What it finds are [Item]s, which close by themselves when a later run explains them.
 //
 // It owns payouts, payout_transactions, reconciliation_runs, reconciliation_items, finance_periods, fee_schedules,
-// stream_gaps and provider_read_budget. It reads the tables of others, and writes none of them.
+// stream_gaps, provider_read_budget, finance_days_entered and finance_days_looked. It reads the tables of others, and writes none of them.
 package finance

@@ -52,6 +52,9 @@ func (d *Desk) match(ctx context.Context, w Window, unchecked string, anew bool)
 	if err := d.analyze(ctx); err != nil {
 		return run, at, err
 	}
+	if err := d.look(ctx); err != nil {
+		return run, at, err
+	}
 	run, reached, asOf, err := d.takeUp(ctx, w, anew)
 	if err != nil {
 		return run, at, err
@@ -64,6 +67,9 @@ func (d *Desk) match(ctx context.Context, w Window, unchecked string, anew bool)
 		return run, at, err
 	}
 	err = d.pool.QueryRow(ctx, `
+		WITH seen AS ( -- whatever was marked before it began
+		     DELETE FROM finance_days_entered f USING reconciliation_runs r
+		      WHERE r.id = $1 AND f.first_at >= r.from_at AND f.last_at < r.to_at AND NOT entered_since(f.marked_in, r.snapshot))
 		UPDATE reconciliation_runs SET status = 'complete', rows = $2, unchecked = nullif($3, ''), finished_at = clock_timestamp() WHERE id = $1
 		RETURNING finished_at`, run, rows, unchecked).Scan(&at)
 	if err != nil {

@@ -106,7 +106,7 @@ func TestMatch_HasNotSeenWhatIsCommittedLater(t *testing.T) {
 	hold := func(id string) pgx.Tx {
 		tx, err := b.Pool.Begin(t.Context())
 		require.NoError(t, err)
-		b.adjustIn(tx, id)
+		b.adjustIn(tx, id, b.window.From.Add(time.Hour))
 		return tx
 	}
 	held := hold("txn_reported")
@@ -117,10 +117,7 @@ func TestMatch_HasNotSeenWhatIsCommittedLater(t *testing.T) {
 	r, err = d.Report(t.Context(), b.period())
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Open(), "it is compared again")
-	explain := func() {
-		b.exec(`UPDATE reconciliation_items SET status = 'signed_off', signed_off_by = 'ada', sign_off_reason = 'a gift', ended_at = now() WHERE status = 'open'`)
-	}
-	explain()
+	b.explain()
 
 	held = hold("txn_passed")
 	require.NoError(t, d.Match(t.Context(), b.window))
@@ -129,7 +126,7 @@ func TestMatch_HasNotSeenWhatIsCommittedLater(t *testing.T) {
 	require.NoError(t, held.Commit(t.Context()))
 	require.NoError(t, d.Match(t.Context(), b.window))
 	require.Equal(t, []string{"unexplained txn_passed"}, b.found())
-	explain()
+	b.explain()
 
 	held, made := hold("txn_signed"), b.matchings()
 	gate, err := b.Pool.Begin(t.Context())
@@ -147,7 +144,7 @@ func TestMatch_HasNotSeenWhatIsCommittedLater(t *testing.T) {
 	require.ErrorContains(t, <-done, "while it was compared")
 	_, err = d.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
 	require.ErrorContains(t, err, "1 exception is open")
-	explain()
+	b.explain()
 	_, err = d.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
 	require.NoError(t, err)
 
@@ -156,7 +153,7 @@ func TestMatch_HasNotSeenWhatIsCommittedLater(t *testing.T) {
 	held = hold("txn_unseen")
 	require.NoError(t, d.Match(t.Context(), b.window))
 	require.Equal(t, []string{"period_changed " + b.signed(), "unexplained txn_seen"}, b.found())
-	explain()
+	b.explain()
 	require.NoError(t, held.Commit(t.Context()))
 	require.NoError(t, d.Match(t.Context(), b.window))
 	require.Equal(t, []string{"period_changed " + b.signed(), "unexplained txn_unseen"}, b.found())
@@ -169,15 +166,20 @@ func (b *bed) signed() (id string) {
 	return id
 }
 
+// explain signs off whatever is open.
+func (b *bed) explain() {
+	b.Helper()
+	b.exec(`UPDATE reconciliation_items SET status = 'signed_off', signed_off_by = 'ada', sign_off_reason = 'a gift', ended_at = now() WHERE status = 'open'`)
+}
+
 // adjust lets the provider move the balance for no reason that bookings have.
 func (b *bed) adjust(id string) {
 	b.Helper()
-	b.adjustIn(b.Pool, id)
+	b.adjustIn(b.Pool, id, b.window.From.Add(time.Hour))
 }
 
-func (b *bed) adjustIn(db postgres.Batcher, id string) {
+func (b *bed) adjustIn(db postgres.Batcher, id string, at time.Time) {
 	b.Helper()
-	at := b.window.From.Add(time.Hour)
 	require.NoError(b, payments.StoreTransactions(b.Context(), db, []payments.Transaction{{
 		ID: id, Type: "adjustment", Category: "other_adjustment", Amount: domain.Money{Amount: 500, Currency: "EUR"}, Net: 500, Created: at, Available: at,
 	}}))

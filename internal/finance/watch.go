@@ -10,13 +10,17 @@ import (
 	"holdfast/domain"
 )
 
-// daysAgain is how many days with open exceptions are compared again in one round, beside the last ones.
+// daysAgain is how many days with open exceptions are compared again in one round, beside the last ones; and how many into which something
+// was entered.
 const daysAgain = 31
 
-// Watch compares the last days by itself, so that what does not match is on the list before anybody asks for a report; and the days of
-// what is open, so that it closes once it is explained. What was not listed is left out: nobody can judge it yet. It does nothing
+// Watch compares the last days by itself, so that what does not match is on the list before anybody asks for a report; the days of
+// what is open, so that it closes once it is explained; and those into which something was entered since they were compared. What was not listed is left out: nobody can judge it yet. It does nothing
 // if it was done a while ago, by whatever process, and returns false: there is no more to do at once.
 func (d *Desk) Watch(ctx context.Context) (more bool, err error) {
+	if err := d.look(ctx); err != nil {
+		return false, err
+	}
 	windows, err := d.watched(ctx)
 	if err != nil || len(windows) == 0 {
 		return false, err
@@ -56,7 +60,11 @@ func (d *Desk) watched(ctx context.Context) ([]Window, error) {
 		     SELECT tstzrange(day, day + interval '24 hours')
 		       FROM (SELECT date_trunc('day', i.occurred_at, 'UTC') AS day FROM reconciliation_items i, last
 		              WHERE i.status = 'open' AND i.kind <> 'period_changed' AND i.occurred_at < last.begins
-		              GROUP BY 1 ORDER BY random() LIMIT $3) AS older) -- another choice in each round: each has its turn
+		              GROUP BY 1 ORDER BY random() LIMIT $3) AS older -- another choice in each round: each has its turn
+		      UNION ALL
+		     SELECT tstzrange(day, day + interval '24 hours')
+		       FROM (SELECT f.day FROM finance_days_entered f, last, provider_transactions_covered c
+		              WHERE f.day < last.begins AND c.windows @> tstzrange(f.first_at, f.last_at, '[]') ORDER BY f.day LIMIT $3) AS entered)
 		SELECT lower(w), upper(w) FROM provider_transactions_covered c, unnest((SELECT range_agg(days) FROM wanted) * c.windows) AS w
 		 ORDER BY 1`, d.config.Lag, d.config.LateAfter, daysAgain)
 	if err != nil {
