@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/cli"
+	"holdfast/internal/finance"
 	"holdfast/internal/testdb"
 )
 
@@ -79,17 +81,53 @@ func theMonth(t *testing.T) *testBundle {
 		SELECT '00000005-0000-7000-8000-000000000013', booking_id, 'publish', 'confirmed', 2, 'parked', updated_at, updated_at FROM payments WHERE provider_intent_id = 'pi_13'`)
 	code, _, errs := b.run(t, "", "fees", "EUR", "--bps", "150", "--fixed", "25")
 	require.Equal(t, cli.ExitDone, code, errs)
-	for _, name := range []string{"activity", "payouts", "payout_reconciliation"} {
+	return b
+}
+
+// read imports the provider's reports of the month and the days before it.
+func (b *testBundle) read(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
 		code, _, errs := b.run(t, "", "import", filepath.Join("testdata", "month", name+".csv"), "--from", "2025-02-20", "--to", "2025-04-01", "--zone", "Europe/Berlin")
 		require.Equal(t, cli.ExitDone, code, errs)
 	}
-	return b
+}
+
+// TestAMonthWithoutItsPayouts: the report of all activity has none. Whoever has read nothing else is told so by each of the formats and by the
+// exit code, and cannot sign the month.
+func TestAMonthWithoutItsPayouts(t *testing.T) {
+	t.Parallel()
+	b := theMonth(t)
+	b.read(t, "activity")
+	period := []string{"--from", "2025-03-01", "--to", "2025-04-01", "--zone", "Europe/Berlin"}
+	report := func(format string, want int) string {
+		code, out, errs := b.run(t, "", append([]string{"report", "--format", format}, period...)...)
+		require.Equal(t, want, code, errs)
+		return out
+	}
+	b.isAsWritten(t, "report_without_payouts.golden", report("table", cli.ExitUnknown))
+	const why = "the payouts of 2025-02-28 23:00 UTC to 2025-03-31 22:00 UTC were not read, and the report of all activity has none"
+	require.Regexp(t, `\nverdict,.*,false,.*,incomplete,.*payouts were not in what was read`, report("csv", cli.ExitUnknown))
+	require.Regexp(t, `\nincomplete,.*`+why, report("csv", cli.ExitUnknown))
+	var r finance.Shown
+	require.NoError(t, json.Unmarshal([]byte(report("json", cli.ExitUnknown)), &r))
+	require.Equal(t, []any{finance.VerdictIncomplete, true, []string{why}}, []any{r.Verdict, r.PayoutsUnread, r.Incomplete})
+	require.NotZero(t, r.Open, "all else was compared")
+	code, _, errs := b.run(t, "", append([]string{"sign-off", "--reason", "closed"}, period...)...)
+	require.Equal(t, cli.ExitUnknown, code)
+	require.Contains(t, errs, "import the provider's report payouts")
+	code, _, errs = b.run(t, "", "import", filepath.Join("testdata", "month", "payouts.csv"), "--from", "2025-03-14", "--to", "2025-04-01", "--zone", "Europe/Berlin")
+	require.Equal(t, cli.ExitUsage, code, "it has one of the 12th")
+	require.Contains(t, errs, "txn_po_march_1")
+	b.read(t, "payouts", "payout_reconciliation")
+	report("table", cli.ExitProblem)
 }
 
 // TestTheMonthAsFinanceReadsIt: what is printed of a small month is what a person has read and found to be clear.
 func TestTheMonthAsFinanceReadsIt(t *testing.T) {
 	t.Parallel()
 	b := theMonth(t)
+	b.read(t, "activity", "payouts", "payout_reconciliation")
 	period := []string{"--from", "2025-03-01", "--to", "2025-04-01", "--zone", "Europe/Berlin"}
 	for _, c := range []struct {
 		golden string

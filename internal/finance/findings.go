@@ -133,7 +133,7 @@ const theirPayouts = `
 	       SELECT count(*) AS count, coalesce(sum(x.net), 0)::bigint AS net
 	         FROM payout_transactions o JOIN provider_transactions x ON x.id = o.transaction_id WHERE o.payout_id = p.id) rows
 	 CROSS JOIN LATERAL (SELECT NOT p.automatic OR p.rows_read_at IS NULL OR rows.net = -t.net AS sums) x
-	 CROSS JOIN provider_transactions_covered c
+	 CROSS JOIN provider_payouts_covered c
 	 WHERE t.category = 'payout' AND t.created_at >= $1 AND t.created_at < $2
 	   AND (NOT x.sums OR p.status IN ('failed', 'canceled')
 	                      AND NOT EXISTS (SELECT FROM provider_transactions b WHERE b.source_id = p.id AND b.source_id <> '' AND b.category = 'payout_reversal')

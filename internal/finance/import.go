@@ -24,7 +24,8 @@ type File struct {
 	io.ReadSeeker
 	Size int64  // for the progress; 0: unknown
 	Kind string // FileActivity, FilePayouts, FilePayout; empty: by its header
-	// Covers is the interval that the report was asked for: only a file of all activity in it proves what is missing. Nil: nothing is proved.
+	// Covers is the interval that the report was asked for: only a file of all activity in it proves what is missing, and only one of its payouts
+	// which of these there were. Nil: nothing is proved.
 	Covers *Window
 }
 
@@ -60,13 +61,17 @@ func (d *Desk) Import(ctx context.Context, file File) (Imported, error) {
 		return found, fmt.Errorf("read the file again: %w", err)
 	}
 	covers := file.Covers
-	if found.Kind != FileActivity {
+	kind := "import"
+	switch found.Kind {
+	case FilePayout:
+		kind = "payouts"
+	case FilePayouts:
 		covers = nil
 	}
 	if err := d.over(ctx, covers); err != nil {
 		return found, err
 	}
-	run, err := d.begin(ctx, "import", covers, strings.ToValidUTF8(filepath.Base(file.Name), "?"), found.SHA256)
+	run, err := d.begin(ctx, kind, covers, strings.ToValidUTF8(filepath.Base(file.Name), "?"), found.SHA256)
 	if err != nil {
 		return found, err
 	}
@@ -88,7 +93,7 @@ func (d *Desk) Import(ctx context.Context, file File) (Imported, error) {
 			err = errors.Join(err, d.payoutIsWhole(ctx, id))
 		}
 	}
-	if err == nil && covers != nil {
+	if err == nil && covers != nil && found.Kind == FileActivity {
 		if why, err = d.lacks(ctx, *covers, found.Rows); why != "" {
 			err = fmt.Errorf("%w: %s. The rows were stored, and prove nothing about what is missing: say the interval that the report was made for, "+
 				"and ask for all currencies and categories", ErrIncomplete, why)
@@ -135,7 +140,7 @@ func (d *Desk) lacks(ctx context.Context, w Window, rows int64) (why string, err
 
 // inside refuses a row from outside of what the file is said to cover: then it is another file, or another interval.
 func inside(covers *Window, kind string, rows []fileRow) error {
-	if covers == nil || kind != FileActivity {
+	if covers == nil || kind == FilePayouts {
 		return nil
 	}
 	for _, r := range rows {

@@ -143,8 +143,17 @@ func (d *Desk) unlock(ctx context.Context, conn *pgx.Conn) {
 
 // uncovered are the gaps in a window, whether they have ended or not.
 func (d *Desk) uncovered(ctx context.Context, w Window) ([]Window, error) {
+	return d.outside(ctx, w, "provider_transactions_covered")
+}
+
+// payoutsUncovered are the gaps in which nobody can tell which payouts there were.
+func (d *Desk) payoutsUncovered(ctx context.Context, w Window) ([]Window, error) {
+	return d.outside(ctx, w, "provider_payouts_covered")
+}
+
+func (d *Desk) outside(ctx context.Context, w Window, covered string) ([]Window, error) {
 	rows, err := d.pool.Query(ctx, `
-		SELECT lower(gap), upper(gap) FROM provider_transactions_covered c, unnest(tstzmultirange(tstzrange($1, $2)) - c.windows) AS gap ORDER BY 1`, w.From, w.To)
+		SELECT lower(gap), upper(gap) FROM `+covered+` c, unnest(tstzmultirange(tstzrange($1, $2)) - c.windows) AS gap ORDER BY 1`, w.From, w.To)
 	if err != nil {
 		return nil, fmt.Errorf("find what is not covered: %w", err)
 	}

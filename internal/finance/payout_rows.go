@@ -47,7 +47,7 @@ func (d *Desk) Payouts(ctx context.Context, p Period) (PayoutList, error) {
 		return PayoutList{}, err
 	}
 	list := PayoutList{Period: p, Complete: true, Incomplete: []string{}}
-	gaps, err := d.uncovered(ctx, w)
+	gaps, err := d.payoutsUncovered(ctx, w)
 	if err != nil {
 		return list, err
 	}

@@ -49,6 +49,12 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 	if err != nil {
 		return SignedPeriod{}, err
 	}
+	if gaps, err := d.payoutsUncovered(ctx, w); err != nil || len(gaps) > 0 {
+		if err == nil {
+			err = fmt.Errorf("%w: %s: import the provider's report payouts of it", ErrIncomplete, payoutsUnread(gaps))
+		}
+		return SignedPeriod{}, err
+	}
 	signed := SignedPeriod{ID: uuid.Must(uuid.NewV7()), Zone: p.Zone, From: w.From, To: w.To, SignedOffBy: string(actor), Reason: reason}
 	err = postgres.InTx(ctx, d.pool, func(tx pgx.Tx) error {
 		var open int

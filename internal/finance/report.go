@@ -16,13 +16,16 @@ import (
 // Report is all that finance is told of a period. Amounts are minor units of the currency beside them; of the provider's
 // transactions that is the currency of the settlement.
 type Report struct {
-	Period     Period            `json:"period"`
-	From       time.Time         `json:"from_instant"`
-	To         time.Time         `json:"to_instant"`
-	AsOf       time.Time         `json:"as_of"`
-	ComparedAt *time.Time        `json:"compared_at"` // when the two sides were compared; null: they were not
-	Complete   bool              `json:"complete"`    // of what is over, if not all is: see Verdict. False: nothing below is all there is
-	Incomplete []string          `json:"incomplete_because"`
+	Period     Period     `json:"period"`
+	From       time.Time  `json:"from_instant"`
+	To         time.Time  `json:"to_instant"`
+	AsOf       time.Time  `json:"as_of"`
+	ComparedAt *time.Time `json:"compared_at"` // when the two sides were compared; null: they were not
+	Complete   bool       `json:"complete"`    // of what is over, if not all is: see Verdict. False: nothing below is all there is
+	Incomplete []string   `json:"incomplete_because"`
+	// All but the payouts was read, and compared: the provider's report of all activity has none.
+	PayoutsUnread bool `json:"payouts_unread"`
+
 	Unit       string            `json:"unit"`
 	Balances   []Balance         `json:"balances"`
 	Categories []Category        `json:"categories"`
@@ -144,7 +147,16 @@ func (d *Desk) Report(ctx context.Context, p Period) (Report, error) {
 			return r, err
 		}
 	}
-	if r.Complete && listed.To.Before(w.To) { // the rest is not over, or has only just ended
+	if r.Complete {
+		gaps, err := d.payoutsUncovered(ctx, listed)
+		if err != nil {
+			return r, err
+		}
+		if len(gaps) > 0 {
+			r.Complete, r.PayoutsUnread, r.Incomplete = false, true, append(r.Incomplete, payoutsUnread(gaps))
+		}
+	}
+	if (r.Complete || r.PayoutsUnread) && listed.To.Before(w.To) { // the rest is not over, or has only just ended
 		r.Incomplete = append(r.Incomplete, "the period was listed up to "+cli.When(listed.To)+" only; what comes later is not in this report")
 	}
 	err = d.fill(ctx, &r, w)

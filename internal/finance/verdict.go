@@ -36,18 +36,35 @@ func (r Report) Says() string {
 		if r.early() {
 			return "INCOMPLETE: there is nothing to tell yet."
 		}
+		if r.PayoutsUnread {
+			said := "every other transaction is explained"
+			if r.Open()+r.Broken() > 0 {
+				said = r.left()
+			}
+			return "INCOMPLETE: payouts were not in what was read, so that neither they nor the balances could be checked. All else was compared: " + said + "."
+		}
 		return "INCOMPLETE: not all of the provider's books were read. What is below is not all there is; nothing new was compared, and nobody is accused of anything."
 	case VerdictExceptions:
-		said := "OPEN: " + countOf(r.Open(), "exception is", "exceptions are") + " open"
-		if r.Broken() > 0 {
-			said += ", and " + countOf(r.Broken(), "check does not hold", "checks do not hold")
-		}
-		return said + "."
+		return "OPEN: " + r.left() + "."
 	case VerdictUnfinished:
 		return "SO FAR CLEAN: every transaction up to then is explained."
 	default:
 		return "CLEAN: every transaction of the period is explained."
 	}
+}
+
+// left is what is left to explain.
+func (r Report) left() string {
+	said := countOf(r.Open(), "exception is", "exceptions are") + " open"
+	if r.Broken() > 0 {
+		said += ", and " + countOf(r.Broken(), "check does not hold", "checks do not hold")
+	}
+	return said
+}
+
+// payoutsUnread is why a report is incomplete of which all but the payouts was read.
+func payoutsUnread(gaps []Window) string {
+	return "the payouts of " + spoken(gaps) + " were not read, and the report of all activity has none"
 }
 
 // notBegun is why a report of what is to come is incomplete: no reading and no file helps.
@@ -63,6 +80,9 @@ func (r Report) Next() string {
 	case VerdictIncomplete:
 		if r.early() {
 			return "Nothing yet. Run this once the period has begun."
+		}
+		if r.PayoutsUnread {
+			return "Import the provider's report payouts.itemized of the same days: reconciler import FILE " + of
 		}
 		return "Run this again: the provider's books are read on from where the reading stopped (reconciler run does so by itself). Or import the provider's report of the period: reconciler import FILE " + of
 	case VerdictExceptions:

@@ -44,7 +44,7 @@ func (s *Server) registerFinance(api huma.API) {
 func describeReport(gate huma.Middlewares) huma.Operation {
 	op := looking(gate, "get-report", "/v1/finance/report", "Compare the books of a period", "")
 	op.Responses["200"] = &huma.Response{
-		Description: "The report. One whose verdict is incomplete has accused nobody.",
+		Description: "The report. One whose verdict is incomplete has accused nobody, unless all but the payouts was read.",
 		Content: map[string]*huma.MediaType{
 			"application/json": {Schema: reference("FinanceReport")},
 			"text/csv": {Schema: &huma.Schema{
@@ -75,7 +75,8 @@ func financeSchemas() []operatorSchema {
 			"to_instant":         "The midnight that it ends before.",
 			"as_of":              "The moment as of which the figures were read.",
 			"compared_at":        "When the two sides were compared. A comparison is reported of for a minute; null: they were not compared, see incomplete_because.",
-			"complete":           "Whether all that is over was read; it says nothing about what is not over: see verdict. false: nothing was matched, and nothing here is all there is.",
+			"complete":           "Whether all that is over was read; it says nothing about what is not over: see verdict. false: nothing here is all there is, and nothing was matched unless payouts_unread.",
+			"payouts_unread":     "All but the payouts was read and compared, so that the verdict is incomplete: the provider's report of all activity has none.",
 			"incomplete_because": "Why, or up to when a period goes that is not over.",
 			"unit":               "Of every amount.",
 			"balances":           "The account's balance at the provider, by currency.",
