@@ -52,7 +52,7 @@ func (c *signOffCommand) Run(ctx context.Context, io cli.IO) error {
 
 // feesCommand says what was agreed.
 type feesCommand struct {
-	Books books `embed:""`
+	Books stored `embed:""`
 
 	Currency string `arg:"" help:"Of the settlement, such as EUR."`
 	Category string `default:"charge" enum:"charge,dispute,refund" help:"charge, dispute or refund."`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,6 +71,17 @@ func (b *testBundle) run(t *testing.T, metrics string, args ...string) (code int
 	}
 	code = program().Run(t.Context(), args, func(name string) string { return env[name] }, cli.IO{Out: &stdout, Err: &stderr})
 	return code, stdout.String(), stderr.String()
+}
+
+// TestHelpShowsWhatActs: a setting is offered only by commands in which it does something.
+func TestHelpShowsWhatActs(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]bool{"exceptions list": false, "exceptions note": false, "exceptions sign-off": false, "fees": false, "report": true} {
+		var out bytes.Buffer
+		code := program().Run(t.Context(), append(strings.Fields(command), "--help"), func(string) string { return "" }, cli.IO{Out: &out, Err: io.Discard})
+		require.Equal(t, cli.ExitDone, code, command)
+		require.Equal(t, want, strings.Contains(out.String(), "FINANCE_READS_PER_SECOND"), out.String())
+	}
 }
 
 // TestOnceWithNothingToDo: exit 0, and it says so.

@@ -18,7 +18,7 @@ type exceptionsCommands struct {
 }
 
 type exceptionsListCommand struct {
-	Books books `embed:""`
+	Books stored `embed:""`
 
 	Status string        `default:"open" enum:"open,closed,signed_off,all" help:"open, closed (explained by a later run), signed_off or all."`
 	Kind   string        `placeholder:"KIND" help:"Only those of a kind, such as charged_without_booking."`
@@ -82,7 +82,7 @@ func (c *exceptionsListCommand) Run(ctx context.Context, io cli.IO) error {
 }
 
 type exceptionsNoteCommand struct {
-	Books  books  `embed:""`
+	Books  stored `embed:""`
 	Person person `embed:""`
 
 	No    int64  `arg:"" name:"no" help:"The exception's number."`
@@ -108,7 +108,7 @@ func (c *exceptionsNoteCommand) Run(ctx context.Context, io cli.IO) error {
 }
 
 type exceptionsSignOffCommand struct {
-	Books  books  `embed:""`
+	Books  stored `embed:""`
 	Person person `embed:""`
 
 	No     int64  `arg:"" name:"no" help:"The exception's number."`

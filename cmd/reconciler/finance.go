@@ -18,7 +18,7 @@ import (
 	"holdfast/payments/stripe"
 )
 
-// books is what every finance command needs.
+// books is what a finance command needs that compares or imports.
 type books struct {
 	Database cli.Database  `kong:"-"`
 	Account  cli.Account   `kong:"-"`
@@ -37,6 +37,20 @@ func (c *books) Configure(getenv func(string) string, p *cli.Problems) {
 	if c.Timeout <= 0 || c.Wait <= 0 {
 		p.Add("STRIPE_TIMEOUT and FINANCE_WAIT must be more than 0, not %s and %s", c.Timeout, c.Wait)
 	}
+}
+
+// stored is what a command needs that compares nothing: nothing of the provider's, and no bounds.
+type stored struct {
+	Database cli.Database `kong:"-"`
+}
+
+// Configure reads the environment.
+func (c *stored) Configure(getenv func(string) string, p *cli.Problems) {
+	c.Database.Configure(getenv, p)
+}
+
+func (c *stored) with(ctx context.Context, io cli.IO, work func(ctx context.Context, d *finance.Desk) error) error {
+	return (&books{Database: c.Database}).with(ctx, io, work)
 }
 
 // with runs a command's work at the desk. Refusals are exit 1, what could not be told is exit 3.

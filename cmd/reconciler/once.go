@@ -92,7 +92,12 @@ func (c *onceCommand) print(io cli.IO, done payments.Done, stuck outbox.Page, ev
 		lines = append(lines, "and more; see: worker outbox list --stuck")
 	}
 	for _, e := range events {
-		lines = append(lines, "stuck: "+e.String())
+		if e.Status != "parked" {
+			lines = append(lines, "a webhook receipt has waited for long: "+e.String())
+			continue
+		}
+		lines = append(lines, "a webhook receipt waits for a person: "+e.String(),
+			fmt.Sprintf("  once looked at: reconciler events retry %s --reason …, or: reconciler events ignore %s --reason …", e.ID, e.ID))
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(io.Out, cli.Printable(line)); err != nil {

@@ -28,6 +28,11 @@ func TestParkedEventsAreDecided(t *testing.T) {
 	require.Equal(t, cli.ExitProblem, code)
 	require.Regexp(t, `^event evt_a \(charge.succeeded\) of intent pi_other, parked since .*: it tells of money on an intent that is not the payment's\nevent evt_b .*\n$`, out)
 
+	code, out, _ = b.run(t, "", "once")
+	require.Equal(t, cli.ExitProblem, code)
+	require.Regexp(t, `(?m)^a webhook receipt waits for a person: event evt_a .*\n  once looked at: reconciler events retry evt_a --reason …, or: reconciler events ignore evt_a --reason …$`, out)
+	require.NotContains(t, out, "stuck")
+
 	for _, test := range []struct {
 		args []string
 		code int
