@@ -13,6 +13,7 @@ type reportCommand struct {
 	From   string `required:"" placeholder:"DAY" help:"The period's first day, such as 2027-03-01."`
 	To     string `required:"" placeholder:"DAY" help:"The first day after the period, such as 2027-04-01."`
 	Zone   string `required:"" placeholder:"ZONE" help:"Whose days: a zone of the IANA database, such as Europe/Berlin. The server's own zone decides nothing."`
+	Signed bool   `help:"The report as it was when just these days were signed off, whatever has changed since; nothing is read or compared."`
 	Format string `default:"table" enum:"table,csv,json" help:"table, csv or json."`
 }
 
@@ -31,7 +32,11 @@ func (c *reportCommand) Configure(getenv func(string) string, p *cli.Problems) {
 // Run prints the report.
 func (c *reportCommand) Run(ctx context.Context, io cli.IO) error {
 	return c.Books.with(ctx, io, func(ctx context.Context, d *finance.Desk) error {
-		r, err := d.Report(ctx, finance.Period{From: c.From, To: c.To, Zone: c.Zone})
+		report := d.Report
+		if c.Signed {
+			report = d.AsSigned
+		}
+		r, err := report(ctx, finance.Period{From: c.From, To: c.To, Zone: c.Zone})
 		if err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 	if err := d.maySign(ctx, p, w); err != nil {
 		return SignedPeriod{}, err
 	}
-	run, _, err := d.match(ctx, w, unlooked, true)
+	run, at, err := d.match(ctx, w, unlooked, true)
 	if err != nil {
 		return SignedPeriod{}, err
 	}
@@ -55,6 +55,12 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 		}
 		return SignedPeriod{}, err
 	}
+	kept := whole(p, w) // nothing may be entered between this and the signature
+	kept.ComparedAt = &at
+	if err := d.fill(ctx, &kept, w); err != nil {
+		return SignedPeriod{}, err
+	}
+	kept.Unchecked = append(kept.Unchecked, unlooked)
 	signed := SignedPeriod{ID: uuid.Must(uuid.NewV7()), Zone: p.Zone, From: w.From, To: w.To, SignedOffBy: string(actor), Reason: reason}
 	err = postgres.InTx(ctx, d.pool, func(tx pgx.Tx) error {
 		var open int
@@ -93,8 +99,8 @@ func (d *Desk) SignOffPeriod(ctx context.Context, p Period, actor outbox.Actor, 
 				"difference explained: see the report's checks", r.Broken(), r.broken())}
 		}
 		err := tx.QueryRow(ctx, `
-			INSERT INTO finance_periods (id, zone, from_at, to_at, totals, signed_off_by, reason) VALUES ($1, $2, $3, $4, $5, $6, $7)
-			RETURNING signed_off_at`, signed.ID, p.Zone, w.From, w.To, totals, string(actor), reason).Scan(&signed.SignedOffAt)
+			INSERT INTO finance_periods (id, zone, from_at, to_at, totals, signed_off_by, reason, report)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING signed_off_at`, signed.ID, p.Zone, w.From, w.To, totals, string(actor), reason, kept).Scan(&signed.SignedOffAt)
 		if err != nil {
 			return fmt.Errorf("sign off a period: %w", err)
 		}

@@ -1,6 +1,7 @@
 package finance_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -61,6 +62,25 @@ func TestSignOffPeriod_NeedsEveryIdentity(t *testing.T) {
 	signed, err := d.SignOffPeriod(t.Context(), period, "ada", "the month is closed")
 	require.NoError(t, err)
 	require.Equal(t, "ada", signed.SignedOffBy)
+
+	// The report stays as it was signed, whatever comes in.
+	r, err = d.Report(t.Context(), period)
+	require.NoError(t, err)
+	b.adjust("txn_since")
+	now, err := d.Report(t.Context(), period)
+	require.NoError(t, err)
+	require.NotEqual(t, r.Balances, now.Balances)
+	kept, err := d.AsSigned(t.Context(), period)
+	require.NoError(t, err)
+	figures := func(r finance.Report) string {
+		text, err := json.Marshal([]any{r.Balances, r.Categories, r.Days, r.Sides, r.Payouts, r.Identities, r.SignedOff})
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.Equal(t, figures(r), figures(kept))
+	require.Equal(t, []any{finance.VerdictClean, "Nothing: it is signed off."}, []any{kept.Verdict(), kept.Next()})
+	_, err = d.AsSigned(t.Context(), finance.Period{From: period.From, To: b.window.To.AddDate(0, 0, -1).Format(time.DateOnly), Zone: "UTC"})
+	require.ErrorContains(t, err, "no report was signed of just these days")
 }
 
 // What comes in between comparing and signing is not signed unseen; and what was compared by a run that was killed is compared again.

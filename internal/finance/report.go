@@ -130,7 +130,7 @@ func (d *Desk) Report(ctx context.Context, p Period) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Period: p, From: w.From, To: w.To, Complete: true, Incomplete: []string{}, Unit: "minor units of the currency beside each amount (ISO 4217)"}
+	r := whole(p, w)
 	listed, err := d.listed(ctx, w)
 	if err != nil {
 		return r, err
@@ -164,6 +164,11 @@ func (d *Desk) Report(ctx context.Context, p Period) (Report, error) {
 		r.Unchecked = append(r.Unchecked, unswept)
 	}
 	return r, err
+}
+
+// whole is a report without figures, of a period that was read whole.
+func whole(p Period, w Window) Report {
+	return Report{Period: p, From: w.From, To: w.To, Complete: true, Incomplete: []string{}, Unit: "minor units of the currency beside each amount (ISO 4217)"}
 }
 
 // listed is the part of a window that has ended long enough ago to be read.

@@ -1,12 +1,41 @@
 package finance
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"holdfast/internal/cli"
+	"holdfast/outbox"
 )
+
+// AsSigned is the report of a period as it was when it was signed off, whatever has changed since. Where there is none it is an
+// *outbox.RefusedError.
+func (d *Desk) AsSigned(ctx context.Context, p Period) (r Report, err error) {
+	w, err := d.Window(ctx, p)
+	if err != nil {
+		return r, err
+	}
+	signed, err := d.Signed(ctx, w)
+	switch {
+	case err != nil:
+		return r, err
+	case len(signed) == 0:
+		return r, &outbox.RefusedError{Reason: "nothing of the period is signed off"}
+	case !signed[0].From.Equal(w.From) || !signed[0].To.Equal(w.To):
+		return r, &outbox.RefusedError{Reason: "no report was signed of just these days; ask for what was: " + taken(p, w, signed)}
+	}
+	var kept *Report
+	if err := d.pool.QueryRow(ctx, `SELECT report FROM finance_periods WHERE id = $1`, signed[0].ID).Scan(&kept); err != nil {
+		return r, fmt.Errorf("read a report that was signed: %w", err)
+	}
+	if kept == nil {
+		return r, &outbox.RefusedError{Reason: "the period was signed off before reports were kept"}
+	}
+	kept.SignedOff = signed
+	return *kept, nil
+}
 
 // Days names what was signed, in days of its own zone.
 func (s SignedPeriod) Days() string {
