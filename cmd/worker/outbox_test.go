@@ -45,6 +45,7 @@ func setup(t *testing.T) *operatorBundle {
 			'2030-05-01T10:00Z', '2030-05-01T11:00Z', 1, NULL, NULL, 'Ada', 'ada@example.com', 'pm_card_visa', '{}')`,
 		domain.NewID[domain.ClientID](), b.booking, domain.NewID[domain.PaymentID](), b.charge, b.held, resource)
 	require.NoError(t, err)
+	b.spoil(t, `UPDATE outbox SET created_at = now() + interval '1 hour' WHERE id = $1`, b.held) // it has no job, and is missed after 15 s
 	return b
 }
 

@@ -85,7 +85,7 @@ func TestRunShowsItsMetrics(t *testing.T) {
 	require.Eventually(t, func() bool {
 		body = get(t, "http://"+address+"/metrics")
 		return body != ""
-	}, time.Minute, 50*time.Millisecond)
+	}, 3*time.Minute, 50*time.Millisecond)
 	require.Contains(t, body, `holdfast_outbox_effects{kind="charge",status="in_doubt"} 0`)
 	require.Contains(t, body, "holdfast_outbox_scrape_success 1")
 	require.Equal(t, "ready\n", get(t, "http://"+address+"/readyz"))

@@ -26,6 +26,7 @@ func parked(t *testing.T) (b *bed, booking string, charge domain.EffectID) {
 	booking = path.Base(made.header.Get("Location"))
 	require.NoError(t, b.db.Pool.QueryRow(t.Context(), `
 		UPDATE outbox SET status = 'parked', attempts = 6, last_error = 'the provider answers 401' WHERE kind = 'charge' RETURNING id`).Scan(&charge))
+	b.exec(t, `UPDATE outbox SET created_at = now() + interval '1 hour' WHERE kind = 'publish'`) // it has no job, and is missed after 15 s
 	b.token = b.newToken(t, "ada", clients.Operator)
 	return b, booking, charge
 }
