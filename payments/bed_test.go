@@ -66,7 +66,7 @@ func setup(t *testing.T) *bed {
 
 	b.client = domain.NewID[domain.ClientID]()
 	b.exec(`INSERT INTO clients (id, name) VALUES ($1, 'test')`, b.client)
-	b.bookings = bookings.New(b.db.Pool, noWaker{}, bookings.Config{})
+	b.bookings = bookings.New(b.db.Pool, noWaker{}, bookings.Config{Budget: time.Minute})
 	b.resource = b.newResource(1)
 	return b
 }

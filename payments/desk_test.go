@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,7 +44,7 @@ func TestIncident01_TheCommitOfAnAsk(t *testing.T) {
 				require.NoError(t, err)
 				t.Cleanup(pool.Close)
 				waker := &woken{}
-				desk := payments.NewDesk(bookings.New(pool, noWaker{}, bookings.Config{}), waker, payments.CardLimits{}, slog.New(slog.DiscardHandler))
+				desk := payments.NewDesk(bookings.New(pool, noWaker{}, bookings.Config{Budget: time.Minute}), waker, payments.CardLimits{}, slog.New(slog.DiscardHandler))
 				answer := func() bookings.Response {
 					if ask == "another card" {
 						made, err := b.changeAnswer(desk, id, "key", "pm_card_visa")

@@ -18,7 +18,7 @@ import (
 	"holdfast/internal/testdb"
 )
 
-const patience = time.Minute
+const patience = 3 * time.Minute // no test waits for so long unless it fails
 
 type safeBuffer struct {
 	mu  sync.Mutex

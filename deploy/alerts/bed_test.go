@@ -92,7 +92,7 @@ func setup(t *testing.T) *bed {
 	refusals, requests := payments.NewCardRefusalCounter(), telemetry.NewRequestHistogram()
 	b.registry.MustRegister(refusals, requests)
 	b.registry.MustRegister(telemetry.NewPoolCollectors(b.small)...)
-	b.bookings = bookings.New(b.db.Pool, noWaker{}, bookings.Config{})
+	b.bookings = bookings.New(b.db.Pool, noWaker{}, bookings.Config{Budget: time.Minute})
 	b.desk = payments.NewDesk(b.bookings, noWaker{}, payments.CardLimits{PerClient: 1, Refusals: refusals}, logger)
 	nowhere, err := pgxpool.New(b.ctx, "postgres://nobody@127.0.0.1:1/nothing")
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const patience = time.Minute
+const patience = 3 * time.Minute // no test waits for so long unless it fails
 
 //nolint:paralleltest,tparallel // its subtests are steps of one story
 func TestStackIsDescribedSupervisedAndRemoved(t *testing.T) {

@@ -291,7 +291,7 @@ func TestIncident22_SmallPool(t *testing.T) {
 	pool, err := postgres.Open(b.ctx, postgres.PoolConfig{URL: b.db.URL, ApplicationName: "small", MaxConns: 4})
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	service := bookings.New(pool, b, bookings.Config{Budget: 20 * time.Second})
+	service := bookings.New(pool, b, bookings.Config{Budget: time.Minute})
 	id := b.resource(1)
 	errs := make([]error, 64)
 	together(64, func(i int) {

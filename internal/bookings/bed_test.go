@@ -36,7 +36,7 @@ func setup(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{TB: t, ctx: t.Context(), db: testdb.New(t), client: domain.NewID[domain.ClientID]()}
 	b.pool = b.open(b.db.URL)
-	b.service = bookings.New(b.pool, b, bookings.Config{Budget: 10 * time.Second})
+	b.service = bookings.New(b.pool, b, bookings.Config{Budget: time.Minute})
 	b.exec(`INSERT INTO clients (id, name) VALUES ($1, 'test')`, b.client)
 	return b
 }

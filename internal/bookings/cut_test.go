@@ -3,6 +3,7 @@ package bookings_test
 import (
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,7 +21,7 @@ func TestIncident01_LostReply(t *testing.T) {
 			b := setup(t)
 			r := request(b.resource(1), 0)
 			proxy := testdb.NewCutter(t, b.db)
-			service := bookings.New(b.open(proxy.URL), b, bookings.Config{})
+			service := bookings.New(b.open(proxy.URL), b, bookings.Config{Budget: time.Minute})
 			_, err := service.Accept(b.ctx, b.client, "warm", request(r.ResourceID, 10)) // the statement is prepared now
 			require.NoError(t, err)
 			var cuts atomic.Int32

@@ -59,7 +59,7 @@ func setup(t *testing.T, change ...func(*console.Config)) *bed {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	b := &bed{TB: t, db: testdb.New(t), start: time.Date(2030, 1, 1, 10, 0, 0, 0, time.UTC)}
-	b.clients, b.bookings = clients.New(b.db.Pool), bookings.New(b.db.Pool, noWaker{}, bookings.Config{})
+	b.clients, b.bookings = clients.New(b.db.Pool), bookings.New(b.db.Pool, noWaker{}, bookings.Config{Budget: time.Minute})
 	var err error
 	b.sim, err = stripesim.Start(t.Context(), "127.0.0.1:0", stripesim.Config{})
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func setup(t *testing.T, change ...func(*console.Config)) *bed {
 	gateway, err := stripe.New(stripe.Config{APIKey: "sk_test_console", BaseURL: b.sim.URL, Timeout: 20 * time.Second})
 	require.NoError(t, err)
 	b.money = payments.New(b.db.Pool, gateway, noWaker{}, payments.Config{Backoff: time.Millisecond, MaxSends: 2, Lease: time.Millisecond}, quiet)
-	b.books = finance.NewComparing(t.Context(), 5*time.Second, func(tell func(finance.Progress)) *finance.Desk {
+	b.books = finance.NewComparing(t.Context(), time.Minute, func(tell func(finance.Progress)) *finance.Desk {
 		return finance.New(b.db.Pool, nil, finance.Config{Fresh: time.Minute, Progress: tell}, quiet)
 	})
 	config := console.Config{

@@ -24,8 +24,8 @@ import (
 // demoMonth is a month of a provider's history in three currencies, with one of each kind that does not match, and its address.
 func (b *bed) demoMonth() (query string) {
 	b.Helper()
-	first := time.Now().UTC().AddDate(0, -2, 0)
-	first = time.Date(first.Year(), first.Month(), 1, 0, 0, 0, 0, time.UTC)
+	today := time.Now().UTC()
+	first := time.Date(today.Year(), today.Month()-2, 1, 0, 0, 0, 0, time.UTC)
 	next := first.AddDate(0, 1, 0)
 	dir := b.TempDir()
 	config := history.Config{Seed: 3, Transactions: 900, From: first, Days: int(next.Sub(first) / (24 * time.Hour)), Planted: 1}

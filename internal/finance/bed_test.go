@@ -24,6 +24,9 @@ import (
 
 var transactions = flag.Int("finance.transactions", 5000, "how many of the provider's transactions the histories have")
 
+// patience is for what a busy machine does in the end: no test waits for so long unless it fails.
+const patience = 5 * time.Minute
+
 // bed is a history, our side of it in a database, and the provider's behind the port.
 type bed struct {
 	testing.TB

@@ -46,7 +46,7 @@ func TestComparing_GoesOnWithoutWhoHasAsked(t *testing.T) {
 	b := setup(t, 1000, 1)
 	let := make(chan struct{})
 	life, end := context.WithCancel(t.Context())
-	c := finance.NewComparing(life, 10*time.Millisecond, func(tell func(finance.Progress)) *finance.Desk {
+	c := finance.NewComparing(life, time.Second, func(tell func(finance.Progress)) *finance.Desk {
 		return finance.New(b.Pool, slow{b.provider(), let}, finance.Config{ReadsPerSecond: 1e6, Fresh: time.Hour, Progress: tell}, quiet())
 	})
 	for range 3 {
@@ -62,7 +62,7 @@ func TestComparing_GoesOnWithoutWhoHasAsked(t *testing.T) {
 			var err error
 			r, err = c.Report(t.Context(), b.period())
 			return err == nil
-		}, time.Minute, 10*time.Millisecond)
+		}, patience, 10*time.Millisecond)
 	}
 	require.True(t, r.Complete, r.Incomplete)
 	require.Equal(t, b.planted(), b.found())
@@ -83,7 +83,7 @@ func TestComparing_GoesOnWithoutWhoHasAsked(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err = c.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
 		return !errors.Is(err, domain.ErrBusy)
-	}, time.Minute, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	require.ErrorContains(t, err, "open")
 
 	end() // with the process
@@ -98,7 +98,7 @@ func TestComparing_BoundsWhatIsAsked(t *testing.T) {
 	life, end := context.WithCancel(t.Context())
 	defer end()
 	let := make(chan struct{})
-	c := finance.NewComparing(life, time.Millisecond, func(tell func(finance.Progress)) *finance.Desk {
+	c := finance.NewComparing(life, 500*time.Millisecond, func(tell func(finance.Progress)) *finance.Desk {
 		return finance.New(b.Pool, slow{b.provider(), let}, finance.Config{ReadsPerSecond: 1e6, Fresh: time.Hour, Progress: tell}, quiet())
 	})
 	for day := range 40 {
@@ -110,7 +110,7 @@ func TestComparing_BoundsWhatIsAsked(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := c.Report(t.Context(), b.period())
 		return !errors.Is(err, domain.ErrBusy)
-	}, time.Minute, 5*time.Millisecond)
+	}, patience, 5*time.Millisecond)
 	require.LessOrEqual(t, b.matchings(), 9)
 
 	for _, p := range []finance.Period{
@@ -124,7 +124,7 @@ func TestComparing_BoundsWhatIsAsked(t *testing.T) {
 		require.Eventually(t, func() bool {
 			_, err = c.Report(t.Context(), p)
 			return !errors.Is(err, domain.ErrBusy)
-		}, time.Minute, 5*time.Millisecond)
+		}, patience, 5*time.Millisecond)
 		require.ErrorAs(t, err, &invalid, p)
 	}
 }

@@ -48,7 +48,7 @@ func goLive(t *testing.T) *live {
 	t.Cleanup(func() { require.NoError(t, l.sim.Close()) })
 	l.gateway, err = stripe.New(stripe.Config{APIKey: "sk_test_finance", BaseURL: l.sim.URL, Timeout: time.Minute})
 	require.NoError(t, err)
-	l.bookings = bookings.New(l.Pool, noWaker{}, bookings.Config{})
+	l.bookings = bookings.New(l.Pool, noWaker{}, bookings.Config{Budget: time.Minute})
 	l.engine = payments.New(l.Pool, l.gateway, noWaker{}, payments.Config{
 		Backoff: 5 * time.Millisecond, Lease: time.Millisecond, Poll: time.Millisecond,
 		SweepInterval: time.Millisecond, SweepLag: time.Millisecond, SweepOverlap: time.Minute,

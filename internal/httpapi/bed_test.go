@@ -48,9 +48,10 @@ type noWaker struct{}
 func (noWaker) Wake(domain.EffectKind) {}
 
 func config(db *testdb.DB) httpapi.Config {
-	service := bookings.New(db.Pool, noWaker{}, bookings.Config{})
+	service := bookings.New(db.Pool, noWaker{}, bookings.Config{Budget: eternity})
 	return httpapi.Config{
-		Clients: clients.New(db.Pool), Bookings: service, Catalogue: service,
+		RequestTimeout: eternity,
+		Clients:        clients.New(db.Pool), Bookings: service, Catalogue: service,
 		Inbox:  payments.NewInbox(db.Pool, verifier(), nil),
 		Events: outbox.NewEvents(db.Pool), FollowInterval: 20 * time.Millisecond,
 		Payments: payments.NewViewer(db.Pool), Desk: payments.NewDesk(service, noWaker{}, payments.CardLimits{}, slog.New(slog.DiscardHandler)),
@@ -72,7 +73,7 @@ func setup(t *testing.T, change ...func(*httpapi.Config)) *bed {
 	for _, f := range change {
 		f(&c)
 	}
-	b := &bed{db: db, clients: clients.New(db.Pool), bookings: bookings.New(db.Pool, noWaker{}, bookings.Config{}), log: &safeBuffer{}}
+	b := &bed{db: db, clients: clients.New(db.Pool), bookings: bookings.New(db.Pool, noWaker{}, bookings.Config{Budget: eternity}), log: &safeBuffer{}}
 	var err error
 	b.api, err = httpapi.New(c, slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	require.NoError(t, err)

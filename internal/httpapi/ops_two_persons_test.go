@@ -27,7 +27,7 @@ func (b *bed) put(t *testing.T, path, body string) answer {
 func TestDesk_TwoPersons(t *testing.T) {
 	t.Parallel()
 	b, _, charge := parked(t)
-	service := bookings.New(b.db.Pool, noWaker{}, bookings.Config{})
+	service := bookings.New(b.db.Pool, noWaker{}, bookings.Config{Budget: eternity})
 	desk := operator.New(b.db.Pool, service, nil, nil, operator.Config{SecondPerson: map[string]int64{"EUR": 2000}}, slog.New(slog.DiscardHandler))
 	limited := setupOn(t, b, func(c *httpapi.Config) { c.Operators = desk })
 	grace := *limited
@@ -59,7 +59,7 @@ func TestRefund_TwoPersons(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	made := b.paid(t, "paid")
-	service := bookings.New(b.db.Pool, noWaker{}, bookings.Config{})
+	service := bookings.New(b.db.Pool, noWaker{}, bookings.Config{Budget: eternity})
 	desk := operator.New(b.db.Pool, service, nil, nil, operator.Config{SecondPerson: map[string]int64{"EUR": 2000}}, slog.New(slog.DiscardHandler))
 	limited := setupOn(t, b, func(c *httpapi.Config) { c.Operators = desk })
 	limited.token = b.newToken(t, "till", clients.Finance)

@@ -23,7 +23,7 @@ import (
 	"holdfast/payments"
 )
 
-const patience = time.Minute // for what should happen at once
+const patience = eternity // for what should happen at once
 
 // served is an API on a listener of its own.
 type served struct {
@@ -211,7 +211,7 @@ func TestDrain(t *testing.T) {
 
 func TestReadinessIsServedWhileDraining(t *testing.T) {
 	t.Parallel()
-	s := serve(t, fakes{}, func(c *httpapi.Config) { c.DrainDelay = time.Second })
+	s := serve(t, fakes{}, func(c *httpapi.Config) { c.DrainDelay = 5 * time.Second })
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
 	status := func() int {

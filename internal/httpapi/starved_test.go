@@ -36,7 +36,8 @@ func TestIncident22_ASlowProviderAndASmallPool(t *testing.T) {
 	}
 	small, workers := open("starved-api"), open("starved-worker")
 	narrow := setup(t, func(c *httpapi.Config) {
-		service := bookings.New(small, noWaker{}, bookings.Config{})
+		c.RequestTimeout = deadline / 2
+		service := bookings.New(small, noWaker{}, bookings.Config{Budget: eternity})
 		c.Clients, c.Bookings, c.Catalogue = clients.New(small), service, service
 		c.Ready = func(ctx context.Context) error {
 			_, err := migrations.Current(ctx, small)

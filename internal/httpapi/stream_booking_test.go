@@ -26,7 +26,7 @@ import (
 	"holdfast/payments"
 )
 
-const eternity = time.Minute // no test waits for so long unless it fails
+const eternity = 3 * time.Minute // no test waits for so long unless it fails
 
 // happening is one server-sent event.
 type happening struct{ id, event, data string }
@@ -313,7 +313,7 @@ func TestIdleStreamsStarveNobody(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	c := config(b.db)
-	c.Clients, c.Bookings, c.Payments, c.Events = clients.New(pool), bookings.New(pool, noWaker{}, bookings.Config{}), payments.NewViewer(pool), outbox.NewEvents(pool)
+	c.Clients, c.Bookings, c.Payments, c.Events = clients.New(pool), bookings.New(pool, noWaker{}, bookings.Config{Budget: eternity}), payments.NewViewer(pool), outbox.NewEvents(pool)
 	c.StreamsPerClient, c.FollowInterval = followers, 250*time.Millisecond // as it is by default
 	b.api, err = httpapi.New(c, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)

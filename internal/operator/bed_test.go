@@ -42,7 +42,7 @@ func setup(t *testing.T) *bed {
 }
 
 func (b *bed) service(pool *pgxpool.Pool) *bookings.Service {
-	return bookings.New(pool, noWaker{}, bookings.Config{})
+	return bookings.New(pool, noWaker{}, bookings.Config{Budget: time.Minute})
 }
 
 // desk is one process's desk, without provider and broker.

@@ -101,7 +101,7 @@ func newMoneyBed(t *testing.T) *moneyBed {
 	b.gateway = &provider{Gateway: gateway}
 	b.client = domain.NewID[domain.ClientID]()
 	b.exec(`INSERT INTO clients (id, name) VALUES ($1, 'test')`, b.client)
-	b.bookings = bookings.New(b.db.Pool, noWaker{}, bookings.Config{})
+	b.bookings = bookings.New(b.db.Pool, noWaker{}, bookings.Config{Budget: time.Minute})
 	r, err := b.bookings.CreateResource(b.ctx, domain.Resource{
 		Name: "Room <1>", TimeZone: "Europe/Berlin", Places: 1, UnitMinutes: 60, Price: domain.Money{Amount: 2500, Currency: "EUR"}, Hold: time.Hour,
 	})
@@ -129,7 +129,7 @@ func (b *moneyBed) engineOn(pool *pgxpool.Pool) *payments.Payments {
 func (b *moneyBed) operators() *operator.Desk { return b.operatorsOn(b.db.Pool) }
 
 func (b *moneyBed) operatorsOn(pool *pgxpool.Pool) *operator.Desk {
-	return operator.New(pool, bookings.New(pool, noWaker{}, bookings.Config{}), b.engineOn(pool), b.publisher, b.desk, quiet)
+	return operator.New(pool, bookings.New(pool, noWaker{}, bookings.Config{Budget: time.Minute}), b.engineOn(pool), b.publisher, b.desk, quiet)
 }
 
 // book accepts a booking on an hour of its own and under a key of its own.

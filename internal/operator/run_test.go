@@ -48,7 +48,7 @@ func continueForEver(text string) {
 		panic(err)
 	}
 	defer pool.Close()
-	desk := operator.New(pool, bookings.New(pool, noWaker{}, bookings.Config{}), nil, nil, operator.Config{}, quiet)
+	desk := operator.New(pool, bookings.New(pool, noWaker{}, bookings.Config{Budget: time.Minute}), nil, nil, operator.Config{}, quiet)
 	for {
 		if _, err := desk.ContinueRun(ctx, work.Run, 200); err != nil {
 			panic(err)

@@ -37,7 +37,7 @@ func (noWaker) Wake(domain.EffectKind) {}
 func setup(t *testing.T) *bed {
 	t.Helper()
 	db := testdb.New(t)
-	service, tokens := bookings.New(db.Pool, noWaker{}, bookings.Config{}), clients.New(db.Pool)
+	service, tokens := bookings.New(db.Pool, noWaker{}, bookings.Config{Budget: time.Minute}), clients.New(db.Pool)
 	api, err := httpapi.New(httpapi.Config{
 		Clients: tokens, Bookings: service, Catalogue: service, Payments: payments.NewViewer(db.Pool),
 		Desk:      payments.NewDesk(service, noWaker{}, payments.CardLimits{}, slog.New(slog.DiscardHandler)),
