@@ -262,6 +262,7 @@ func TestFence_ProcessingIsWaitedFor(t *testing.T) {
 func TestCharge_ALateErrorOverwritesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.patient()
 	id := b.book("pm_card_authenticationRequired")
 	gateway := &stalled{Gateway: b.gateway}
 	gateway.afterSend = func(c payments.Call, out payments.Outcome) payments.Outcome {
