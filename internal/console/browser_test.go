@@ -80,7 +80,7 @@ func (t *tab) until(script string) {
 			require.FailNow(t, "not in time", "%s (%v)\n%s", script, err, text)
 		}
 		select {
-		case <-time.After(25 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond): // a look lays the page out
 		case <-t.ctx.Done():
 			require.NoError(t, t.ctx.Err())
 		}
