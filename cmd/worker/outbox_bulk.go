@@ -130,7 +130,7 @@ func printItems(io cli.IO, items []operator.RunItem) error {
 		switch i.Status {
 		case "done":
 			look = cli.Good
-		case "refused":
+		case "refused", "failed", "left_out":
 			look = cli.Warn
 		}
 		rows = append(rows, cli.Row{
@@ -147,8 +147,12 @@ const batch = 25 // effects between two signs of progress
 func carryOn(ctx context.Context, io cli.IO, desk *operator.Desk, run operator.Run, asJSON bool) error {
 	p := newProgress(io, run)
 	for run.FinishedAt == nil {
+		left := run.Left
 		var err error
-		if run, err = desk.ContinueRun(ctx, run.ID, batch); err != nil {
+		if run, err = desk.ContinueRun(ctx, run.ID, batch); err == nil && run.Left == left && run.FinishedAt == nil {
+			err = pause(ctx, time.Second) // what is left has failed and is tried again later, or somebody else is at it
+		}
+		if err != nil {
 			p.end()
 			return interrupted(ctx, run.ID, err)
 		}
@@ -158,10 +162,20 @@ func carryOn(ctx context.Context, io cli.IO, desk *operator.Desk, run operator.R
 	if err := printRun(ctx, io, desk, run, asJSON); err != nil {
 		return err
 	}
-	if run.Refused > 0 {
+	if run.Refused+run.Failed+run.LeftOut > 0 {
 		return &cli.ExitError{Code: cli.ExitProblem} // the rows say it all
 	}
 	return nil
+}
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // interrupted says how to go on.
@@ -171,7 +185,7 @@ func interrupted(ctx context.Context, id uuid.UUID, err error) error {
 		says, err = "interrupted", ctx.Err()
 	}
 	return &cli.ExitError{Code: cli.ExitUnknown, Err: fmt.Errorf(
-		"%s (%w); nothing is lost, and what was done is done once; go on: worker outbox runs resume %s", says, err, id)}
+		"%s (%w); nothing is lost, and what was done is done once; give up: worker outbox runs end %s --reason TEXT; go on: worker outbox runs resume %s", says, err, id, id)}
 }
 
 const pageOfItems = 500
@@ -204,11 +218,17 @@ func summary(io cli.IO, run operator.Run, asJSON bool) error {
 	if run.More {
 		more = "; more matched than the cap let in"
 	}
-	return printFacts(io,
-		fact{"run", run.ID.String(), cli.Plain},
-		fact{"total", strconv.Itoa(run.Total) + more, cli.Plain},
-		fact{"done", strconv.Itoa(run.Done), cli.Good},
-		fact{"refused", strconv.Itoa(run.Refused), cli.Warn},
-		fact{"left", strconv.Itoa(run.Left), cli.Plain},
-	)
+	facts := []fact{
+		{"run", run.ID.String(), cli.Plain},
+		{"total", strconv.Itoa(run.Total) + more, cli.Plain},
+		{"done", strconv.Itoa(run.Done), cli.Good},
+		{"refused", strconv.Itoa(run.Refused), cli.Warn},
+	}
+	if run.Failed > 0 {
+		facts = append(facts, fact{"failed", strconv.Itoa(run.Failed) + ": each was tried five times", cli.Warn})
+	}
+	if run.EndedBy != "" {
+		facts = append(facts, fact{"left out", fmt.Sprintf("%d: %s ended the run: %s", run.LeftOut, run.EndedBy, run.EndedReason), cli.Warn})
+	}
+	return printFacts(io, append(facts, fact{"left", strconv.Itoa(run.Left), cli.Plain})...)
 }

@@ -50,6 +50,9 @@ func told(run operator.Run, begun int, took time.Duration) string {
 	through := run.Total - run.Left
 	rate := float64(through-begun) / max(took.Seconds(), 0.001)
 	line := fmt.Sprintf("%d/%d, %d refused, %.0f/s", through, run.Total, run.Refused, rate)
+	if run.Failed > 0 {
+		line += fmt.Sprintf(", %d failed", run.Failed)
+	}
 	if run.Left > 0 && rate > 0 {
 		line += ", " + cli.Age(time.Duration(float64(run.Left)/rate*float64(time.Second))) + " left"
 	}

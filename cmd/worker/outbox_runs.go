@@ -17,6 +17,7 @@ type outboxRunsCommands struct {
 	List   outboxRunsListCommand   `cmd:"" default:"withargs" help:"List acts on many effects, the newest first."`
 	Show   outboxRunsShowCommand   `cmd:"" help:"Show one, and what became of each effect."`
 	Resume outboxRunsResumeCommand `cmd:"" help:"Go on with one that was interrupted."`
+	End    outboxRunsEndCommand    `cmd:"" help:"End one: nothing is done to the effects that are left."`
 }
 
 type outboxRunsListCommand struct {
@@ -61,17 +62,26 @@ func (c *outboxRunsListCommand) Run(ctx context.Context, io cli.IO) error {
 				{Text: cli.When(time.Time(r.StartedAt))},
 				{Text: strconv.Itoa(r.Done)},
 				{Text: strconv.Itoa(r.Refused)},
+				{Text: strconv.Itoa(r.Failed)},
 				{Text: left, Look: look},
 				{Text: string(r.By)},
 			},
-			Below: []cli.Cell{{Text: chosenBy(r.Filter) + ": " + r.Reason, Look: cli.Dim}},
+			Below: []cli.Cell{{Text: chosenBy(r.Filter) + ": " + r.Reason + ended(r), Look: cli.Dim}},
 		})
 	}
-	if err := io.Table([]string{"RUN", "ACT", "STARTED", "DONE", "REFUSED", "LEFT", "BY"}, rows); err != nil {
+	if err := io.Table([]string{"RUN", "ACT", "STARTED", "DONE", "REFUSED", "FAILED", "LEFT", "BY"}, rows); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(io.Out, "\nlook: worker outbox runs show RUN; go on: worker outbox runs resume RUN")
+	_, err = fmt.Fprintln(io.Out, "\nlook: worker outbox runs show RUN; go on: worker outbox runs resume RUN\ngive up: worker outbox runs end RUN --reason TEXT")
 	return err
+}
+
+// ended says that somebody has ended a run.
+func ended(r operator.Run) string {
+	if r.EndedBy == "" {
+		return ""
+	}
+	return fmt.Sprintf("; ended by %s, with %d left out: %s", r.EndedBy, r.LeftOut, r.EndedReason)
 }
 
 // chosenBy says in flags how a run's effects were chosen.
@@ -143,5 +153,37 @@ func (c *outboxRunsResumeCommand) Run(ctx context.Context, io cli.IO) error {
 			return err
 		}
 		return carryOn(ctx, io, desk, run, c.JSON)
+	})
+}
+
+type outboxRunsEndCommand struct {
+	oneRun
+
+	Operator person `embed:""`
+}
+
+// Help says more than the summary.
+func (*outboxRunsEndCommand) Help() string {
+	return "What was done stays done, and nothing is done to the effects that are left. An effect that somebody is at now is finished by them.\n\n" +
+		"Exit codes: 0 it is ended, or was finished; 2 wrong use; 3 could not tell."
+}
+
+// Configure reads the environment and checks the arguments.
+func (c *outboxRunsEndCommand) Configure(getenv func(string) string, p *cli.Problems) {
+	c.oneRun.Configure(getenv, p)
+	c.Operator.demand(p)
+}
+
+// Run ends it.
+func (c *outboxRunsEndCommand) Run(ctx context.Context, io cli.IO) error {
+	return c.at(ctx, io, func(ctx context.Context, desk *operator.Desk) error {
+		run, err := desk.EndRun(ctx, c.id, c.Operator.actor(), c.Operator.Reason)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return cli.PrintJSON(io.Out, run)
+		}
+		return summary(io, run, false)
 	})
 }

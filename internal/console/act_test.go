@@ -90,3 +90,28 @@ func TestPauseAndResume(t *testing.T) {
 	require.Equal(t, 1, strings.Count(v.get("/audit?action=resume").body, `id="a-`), "one act of the two")
 	require.Contains(t, v.get("/audit?actor=nobody").body, "Nothing was done that this filter lets through")
 }
+
+// A run is ended by whoever may do its act, for a reason, and says so from then on.
+func TestRunIsEnded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for range 3 {
+		_, charge := b.book()
+		b.park(charge, "why")
+	}
+	olga, rita := b.signedIn(b.operator), b.signedIn(b.token("Rita", clients.OperatorResolve))
+	start := "/runs/new?act=replay&stuck=1&kind=charge"
+	run := olga.post("/runs", append(olga.fields(start), "act", "replay", "stuck", "1", "kind", "charge", "cap", "3", "reason", "all")...).at[len("/console"):]
+	require.NotContains(t, rita.get(run).body, "End this run", "without the scope of the act")
+	require.Equal(t, http.StatusForbidden, rita.post(run+"/end", append(rita.fields("/"), "reason", "enough")...).status)
+	require.Equal(t, http.StatusUnprocessableEntity, olga.post(run+"/end", append(olga.fields(run), "reason", " ")...).status)
+	require.Zero(t, b.audits())
+	a := olga.post(run+"/end", append(olga.fields(run), "reason", "the wrong filter")...)
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	require.Contains(t, a.body, "The run is ended")
+	require.Contains(t, a.body, "0 done, 0 refused, 3 left out, 0 left of 3")
+	require.Contains(t, a.body, "Nothing was done: Olga ended the run: the wrong filter")
+	require.NotContains(t, a.body, "End this run")
+	require.Equal(t, 1, b.audits())
+	require.Contains(t, olga.get("/audit?action=end_run").body, "the wrong filter")
+}

@@ -61,6 +61,7 @@ type runPage struct {
 	Next     string
 	Percent  int
 	Continue bool // this person may go on with it
+	MayEnd   bool // and may end it
 }
 
 // runActs are the acts that can be done to many, and that somebody may do.
@@ -157,6 +158,7 @@ func (c *Console) run(v *visit) error {
 
 func (c *Console) showRun(v *visit, run operator.Run) error {
 	page := runPage{Run: run, Continue: run.FinishedAt == nil && v.who.Can(scopeOf(run.Act))}
+	page.MayEnd = page.Continue && run.EndedBy == ""
 	page.From, _ = strconv.Atoi(v.query("from"))
 	page.From = max(0, min(page.From, run.Total))
 	items, err := c.config.Desk.RunItems(v.r.Context(), run.ID, page.From, runRows)
@@ -172,7 +174,7 @@ func (c *Console) showRun(v *visit, run operator.Run) error {
 		page.Next = at + strconv.Itoa(page.From+runRows)
 	}
 	if page.Percent = 100; run.Total > 0 {
-		page.Percent = (run.Done + run.Refused) * 100 / run.Total
+		page.Percent = (run.Total - run.Left) * 100 / run.Total
 	}
 	v.render(http.StatusOK, "run", actName(run.Act)+" run "+short(run.ID), page)
 	return nil
@@ -204,6 +206,26 @@ func (c *Console) continueRun(v *visit) error {
 	if v.r.Header.Get("HX-Request") != "" {
 		return c.showRun(v, run)
 	}
+	return v.see("/runs/" + run.ID.String())
+}
+
+// endRun ends it before all of it is done.
+func (c *Console) endRun(v *visit) error {
+	run, err := c.oneRun(v)
+	if err != nil {
+		return err
+	}
+	back := link{"/runs/" + run.ID.String(), "The run"}
+	if err := v.demand(scopeOf(run.Act)); err != nil {
+		return err
+	}
+	if err := reasoned(v.form("reason")); err != nil {
+		return err.with(back)
+	}
+	if run, err = c.config.Desk.EndRun(v.r.Context(), run.ID, v.actor(), v.form("reason")); err != nil {
+		return v.explain(err).with(back)
+	}
+	v.say("The run is ended. What was done stays done; nothing was done to the effects that were left.")
 	return v.see("/runs/" + run.ID.String())
 }
 

@@ -380,6 +380,7 @@ func finish(document *huma.OpenAPI) ([]byte, error) {
 		{document.Paths["/v1/ops/runs/preview"].Post, "RunRequest", reflect.TypeFor[runRequest](), "The run as it would be started."},
 		{document.Paths["/v1/ops/runs/{id}"].Put, "RunRequest", reflect.TypeFor[runRequest](), "Which act, on which effects, and why."},
 		{document.Paths["/v1/ops/runs/{id}/continue"].Post, "ContinueRequest", reflect.TypeFor[continueRequest](), "Nothing has to be said: {}."},
+		{document.Paths["/v1/ops/runs/{id}/end"].Post, "EndRequest", reflect.TypeFor[endRequest](), "Why."},
 		{document.Paths["/v1/ops/pauses/{kind}"].Put, "PauseRequest", reflect.TypeFor[pauseRequest](), "Stop or go on, and why."},
 	} {
 		of.op.RequestBody.Description = of.says

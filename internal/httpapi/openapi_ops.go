@@ -56,10 +56,15 @@ func (s *Server) registerOperators(api huma.API) {
 		"Needs the act's scope. Chooses the effects and writes them down; no more are ever added, and nothing is done to them yet: continue the run. The same id again returns the run as it stands; with another order it is refused.",
 		CodeRunDiffers, CodeActRefused, CodeNotApplicable), s.startRun)
 	op = putting(anyAct, "continue-run", "/v1/ops/runs/{id}/continue", "Go on with a bulk act",
-		"Needs the act's scope, and no key: each effect is acted on once, whoever continues the run and however often. Send it until left is 0. Each accepted act has its row in the audit, each refused one says why in its item.",
+		"Needs the act's scope, and no key: each effect is acted on once, whoever continues the run and however often. Send it until left is 0, a second later where nothing has moved. Each accepted act has its row in the audit, each refused one says why in its item. One that fails is tried again later, five times in all.",
 		CodeNotFound, CodeActRefused, CodeProviderUnread, CodeBrokerAway, CodeNotConfigured)
 	op.Method = http.MethodPost
 	operation(s, api, op, s.continueRun)
+	op = putting(anyAct, "end-run", "/v1/ops/runs/{id}/end", "End a bulk act",
+		"Needs the act's scope, and no key. What was done stays done; nothing is done to the effects that are left. It has one row in the audit. Of a run that is finished or ended nothing changes.",
+		CodeNotFound, CodeActRefused)
+	op.Method = http.MethodPost
+	operation(s, api, op, s.endRun)
 	operation(s, api, looking(read, "list-run-items", "/v1/ops/runs/{id}/items", "See what became of each effect of a bulk act", "By position.", CodeNotFound), s.listRunItems)
 
 	operation(s, api, looking(read, "list-actions", "/v1/ops/actions", "Read the audit",

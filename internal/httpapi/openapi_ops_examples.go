@@ -50,6 +50,8 @@ func operatorExamples() map[string]any {
 		ID: run, Act: operator.Replay, Filter: operator.RunFilter{Stuck: true, Kind: domain.EffectCharge}, By: "ada", Reason: "the key is valid again",
 		StartedAt: instant, Total: 120, Done: 49, Refused: 1, Left: 70,
 	}
+	ended := going
+	ended.LeftOut, ended.Left, ended.EndedBy, ended.EndedReason, ended.FinishedAt = 70, 0, "grace", "the wrong filter", &instant
 	item := operator.RunItem{EffectID: effect, Status: "done", Said: "a worker carries it out now", ActionID: &action}
 	paused := outbox.Pausing{Kind: domain.EffectCharge, Actor: "ada", Reason: "a wave of fraud", PausedAt: at}
 	return map[string]any{
@@ -85,7 +87,7 @@ func operatorExamples() map[string]any {
 		"list-requests":  OperatorRequests{[]operator.Request{asked}},
 		"decide-request": RequestDecision{Request: approved, Result: &result},
 		"list-runs":      Runs{[]operator.Run{going}},
-		"get-run":        going, "start-run": going, "continue-run": going,
+		"get-run":        going, "start-run": going, "continue-run": going, "end-run": ended,
 		"preview-run":    operator.DryRun{Matched: 120, Allowed: 119, Refused: 1, Money: []domain.Money{{Amount: 297_500, Currency: "EUR"}}, Items: []operator.RunItem{item}},
 		"list-run-items": RunItems{Items: []operator.RunItem{item}},
 		"list-actions":   operator.AuditPage{Actions: []outbox.Action{replayed}},

@@ -121,7 +121,7 @@ func TestOpenAPIHoldsTogether(t *testing.T) {
 	}
 	slices.Sort(ids)
 	require.Equal(t, []string{
-		"cancel-booking", "change-payment", "continue-run", "create-booking", "decide-request", "discard-effect", "get-booking", "get-effect",
+		"cancel-booking", "change-payment", "continue-run", "create-booking", "decide-request", "discard-effect", "end-run", "get-booking", "get-effect",
 		"get-exception", "get-overview", "get-payout", "get-report", "get-resource", "get-run", "get-timeline", "health", "list-actions",
 		"list-bookings", "list-effects", "list-exceptions", "list-pauses", "list-payouts", "list-refunds", "list-requests", "list-resources",
 		"list-run-items", "list-runs", "note-exception", "preview-act", "preview-cancellation", "preview-run", "ready", "receive-stripe-webhook",

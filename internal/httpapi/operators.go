@@ -35,6 +35,7 @@ type Operators interface {
 	DryRun(ctx context.Context, o operator.RunOrder) (operator.DryRun, error)
 	StartRun(ctx context.Context, o operator.RunOrder) (operator.Run, error)
 	ContinueRun(ctx context.Context, id uuid.UUID, n int) (operator.Run, error)
+	EndRun(ctx context.Context, id uuid.UUID, by outbox.Actor, reason string) (operator.Run, error)
 
 	Pauses(ctx context.Context) ([]outbox.Pausing, error)
 	SetPause(ctx context.Context, kind domain.EffectKind, paused bool, by outbox.Actor, reason string) (operator.PauseResult, error)

@@ -127,6 +127,37 @@ func (s *Server) continueRun(ctx context.Context, x *exchange, in *continueRunIn
 	return &shown[operator.Run]{run}, err
 }
 
+type endRunInput struct {
+	ID      string `path:"id" doc:"The run's id."`
+	RawBody []byte `contentType:"application/json"`
+}
+
+// endRequest is the body, as the OpenAPI document shows it.
+type endRequest struct {
+	Reason string `json:"reason" minLength:"3" maxLength:"500" doc:"Why; kept with who ended it, and with each effect that is left out."`
+}
+
+// endRun ends a run before all of it is done.
+func (s *Server) endRun(ctx context.Context, x *exchange, in *endRunInput) (*shown[operator.Run], error) {
+	id, err := plainID(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	var body endRequest
+	if err := readBodyOf(in.RawBody, func(m members) { body.Reason = m.reason() }); err != nil {
+		return nil, err
+	}
+	run, err := s.config.Operators.Run(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.may(run.Act); err != nil {
+		return nil, err
+	}
+	run, err = s.config.Operators.EndRun(ctx, id, x.actor(), body.Reason)
+	return &shown[operator.Run]{run}, err
+}
+
 type listRunsInput struct {
 	Unfinished bool `query:"unfinished" doc:"true: only runs that have effects left."`
 }

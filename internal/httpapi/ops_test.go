@@ -82,6 +82,10 @@ func (d emptyDesk) StartRun(context.Context, operator.RunOrder) (v operator.Run,
 func (d emptyDesk) ContinueRun(context.Context, uuid.UUID, int) (v operator.Run, _ error) {
 	return v, d.err
 }
+
+func (d emptyDesk) EndRun(context.Context, uuid.UUID, outbox.Actor, string) (v operator.Run, _ error) {
+	return v, d.err
+}
 func (d emptyDesk) Pauses(context.Context) (v []outbox.Pausing, _ error) { return v, d.err }
 func (d emptyDesk) SetPause(context.Context, domain.EffectKind, bool, outbox.Actor, string) (v operator.PauseResult, _ error) {
 	return v, d.err

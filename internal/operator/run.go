@@ -37,10 +37,15 @@ type Run struct {
 	StartedAt  domain.Instant  `json:"started_at"`
 	FinishedAt *domain.Instant `json:"finished_at,omitempty"` // nil: there are effects left; continue it
 	Total      int             `json:"total"`
-	Done       int             `json:"done"`    // accepted, each with its audit row
-	Refused    int             `json:"refused"` // with the reason in its item
+	Done       int             `json:"done"`     // accepted, each with its audit row
+	Refused    int             `json:"refused"`  // with the reason in its item
+	Failed     int             `json:"failed"`   // given up after so many tries that were neither accepted nor refused; the item says why
+	LeftOut    int             `json:"left_out"` // nothing was done to them: somebody has ended the run
 	Left       int             `json:"left"`
 	More       bool            `json:"more"` // more effects matched than the cap let in
+
+	EndedBy     outbox.Actor `json:"ended_by,omitempty"` // before all was done
+	EndedReason string       `json:"ended_reason,omitempty"`
 
 	cap int
 }
@@ -57,8 +62,9 @@ type RunFilter struct {
 type RunItem struct {
 	Position int             `json:"position"`
 	EffectID domain.EffectID `json:"effect_id"`
-	Status   string          `json:"status"` // waiting, done, refused
+	Status   string          `json:"status"` // waiting, done, refused, failed, left_out
 	Said     string          `json:"said,omitempty"`
+	Tries    int             `json:"tries,omitempty"` // that failed
 	ActionID *uuid.UUID      `json:"action_id,omitempty"`
 }
 

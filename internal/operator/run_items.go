@@ -11,10 +11,15 @@ import (
 	"holdfast/internal/postgres"
 )
 
+const (
+	mostTries     = 5               // of an act on one effect that neither is accepted nor refused
+	tryAgainAfter = 5 * time.Second // after the first failed try; after the second, twice as long
+)
+
 // claimFor is how long an item is left to whoever is at it outside of a transaction.
 const claimFor = time.Minute
 
-const itemColumns = `position, effect_id, status, coalesce(said, '') AS said, action_id`
+const itemColumns = `position, effect_id, status, coalesce(said, '') AS said, tries, action_id`
 
 // nextItems locks the next items that wait and that nobody else has.
 func nextItems(ctx context.Context, tx pgx.Tx, run uuid.UUID, n int) ([]RunItem, error) {
@@ -23,15 +28,17 @@ func nextItems(ctx context.Context, tx pgx.Tx, run uuid.UUID, n int) ([]RunItem,
 		 WHERE run_id = $1 AND status = 'waiting' ORDER BY position LIMIT $2 FOR UPDATE SKIP LOCKED`, run, n)
 }
 
-// claimItem takes the next item that waits and that nobody is at. One that could not be done before comes after all others: it does not
-// hold them up.
+// claimItem takes the next item that waits and that nobody is at. One that could not be done before comes after all others, and not at
+// once: it does not hold them up. Of a run that was ended there is none.
 func claimItem(ctx context.Context, q postgres.Querier, run uuid.UUID) (RunItem, bool, error) {
 	items, err := readItems(ctx, q, `
 		UPDATE operator_run_items SET claimed_until = clock_timestamp() + $2::interval
 		 WHERE run_id = $1 AND position = (
 		       SELECT position FROM operator_run_items
 		        WHERE run_id = $1 AND status = 'waiting' AND (claimed_until IS NULL OR claimed_until < clock_timestamp())
-		        ORDER BY claimed_until NULLS FIRST, position LIMIT 1 FOR UPDATE SKIP LOCKED)
+		          AND (try_at IS NULL OR try_at <= clock_timestamp())
+		          AND EXISTS (SELECT FROM operator_runs r WHERE r.id = $1 AND r.ended_by IS NULL)
+		        ORDER BY try_at NULLS FIRST, claimed_until NULLS FIRST, position LIMIT 1 FOR UPDATE SKIP LOCKED)
 		RETURNING `+itemColumns, run, claimFor)
 	if err != nil || len(items) == 0 {
 		return RunItem{}, false, err
@@ -45,6 +52,23 @@ func unclaimItem(ctx context.Context, q postgres.Querier, run uuid.UUID, item Ru
 		UPDATE operator_run_items SET claimed_until = clock_timestamp() WHERE run_id = $1 AND position = $2 AND status = 'waiting'`, run, item.Position)
 	if err != nil {
 		return fmt.Errorf("give back an item of run %s: %w", run, err)
+	}
+	return nil
+}
+
+// failItem counts a try that has failed. The next one is later the more have failed, and after mostTries there is none; nor is there
+// if the run was ended.
+func failItem(ctx context.Context, q postgres.Querier, run uuid.UUID, item RunItem, why string) error {
+	_, err := q.Exec(ctx, `
+		UPDATE operator_run_items i
+		   SET tries = i.tries + 1, said = $3 || CASE i.tries WHEN 0 THEN '' ELSE format('; tried %s times', i.tries + 1) END, claimed_until = NULL,
+		       status = CASE WHEN i.tries + 1 >= $4 OR r.ended_by IS NOT NULL THEN 'failed' ELSE 'waiting' END,
+		       try_at = clock_timestamp() + (i.tries + 1) * $5::interval
+		  FROM operator_runs r
+		 WHERE r.id = $1 AND i.run_id = $1 AND i.position = $2 AND i.status = 'waiting' AND i.tries = $6`,
+		run, item.Position, why, mostTries, tryAgainAfter, item.Tries)
+	if err != nil {
+		return fmt.Errorf("count a failed try of run %s: %w", run, err)
 	}
 	return nil
 }

@@ -57,15 +57,23 @@ type runRow struct {
 	FinishedAt *time.Time
 	Total      int
 	Refused    int
+	Failed     int
+	LeftOut    int
 	Waiting    int
 	More       bool
+
+	EndedBy     outbox.Actor
+	EndedReason string
 }
 
 // readRuns reads runs; which, and in what order, is the rest of the statement.
 func readRuns(ctx context.Context, q postgres.Querier, which string, args ...any) ([]Run, error) {
 	rows, err := q.Query(ctx, `
 		SELECT r.id, r.act, r.filter, r.cap, r.actor, r.reason, r.started_at, r.finished_at, r.total, r.more,
+		       coalesce(r.ended_by, '') AS ended_by, coalesce(r.ended_reason, '') AS ended_reason,
 		       (SELECT count(*) FROM operator_run_items i WHERE i.run_id = r.id AND i.status = 'refused') AS refused,
+		       (SELECT count(*) FROM operator_run_items i WHERE i.run_id = r.id AND i.status = 'failed') AS failed,
+		       (SELECT count(*) FROM operator_run_items i WHERE i.run_id = r.id AND i.status = 'left_out') AS left_out,
 		       (SELECT count(*) FROM operator_run_items i WHERE i.run_id = r.id AND i.status = 'waiting') AS waiting
 		  FROM operator_runs r `+which, args...)
 	if err != nil {
@@ -79,7 +87,8 @@ func readRuns(ctx context.Context, q postgres.Querier, which string, args ...any
 	for _, r := range found {
 		run := Run{
 			ID: r.ID, Act: r.Act, Filter: r.Filter, By: r.Actor, Reason: r.Reason, StartedAt: domain.Instant(r.StartedAt), Total: r.Total,
-			Done: r.Total - r.Refused - r.Waiting, Refused: r.Refused, Left: r.Waiting, More: r.More, cap: r.Cap,
+			Done: r.Total - r.Refused - r.Failed - r.LeftOut - r.Waiting, Refused: r.Refused, Failed: r.Failed, LeftOut: r.LeftOut,
+			Left: r.Waiting, More: r.More, EndedBy: r.EndedBy, EndedReason: r.EndedReason, cap: r.Cap,
 		}
 		if r.FinishedAt != nil {
 			at := domain.Instant(*r.FinishedAt)

@@ -256,30 +256,122 @@ func (p oneAway) Publish(_ context.Context, m outbox.Message) (outbox.Ack, error
 	return outbox.Ack{Stream: "BOOKINGS", Sequence: 7}, nil
 }
 
-// TestRun_OneThatCannotBeDone (G7): what cannot be found out about one effect does not hold up the others for ever.
-func TestRun_OneThatCannotBeDone(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	for range 4 {
+// away is a broker that takes nothing.
+type away struct{}
+
+func (away) Publish(context.Context, outbox.Message) (outbox.Ack, error) {
+	return outbox.Ack{}, errors.New("no responders")
+}
+
+// told starts a run that republishes n events, on a desk with a broker of its own.
+func (b *bed) told(n int, broker func(first domain.EffectID) outbox.Publisher) (*operator.Desk, operator.Run) {
+	b.Helper()
+	for range n {
 		booking, _ := b.book()
 		b.put(b.effect(booking, domain.EffectPublish), domain.EffectDone)
 	}
-	run, err := b.desk().StartRun(t.Context(), runOf(operator.Republish, 10, outbox.Filter{Status: domain.EffectDone, Kind: domain.EffectPublish}))
+	run, err := b.desk().StartRun(b.Context(), runOf(operator.Republish, 10, outbox.Filter{Status: domain.EffectDone, Kind: domain.EffectPublish}))
+	require.NoError(b, err)
+	items, err := b.desk().RunItems(b.Context(), run.ID, 1, 1)
+	require.NoError(b, err)
+	return operator.New(b.db.Pool, b.service(b.db.Pool), nil, broker(items[0].EffectID), operator.Config{}, quiet), run
+}
+
+// TestRun_OneThatAlwaysFails (G7): an act that always fails on one effect does not hold up the others, and is given up after five tries: the
+// run comes to its end, and says why of each.
+func TestRun_OneThatAlwaysFails(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	desk, run := b.told(4, func(first domain.EffectID) outbox.Publisher { return oneAway{not: first} })
+	run, err := desk.ContinueRun(t.Context(), run.ID, 10)
 	require.NoError(t, err)
-	items, err := b.desk().RunItems(t.Context(), run.ID, 1, 1)
-	require.NoError(t, err)
-	desk := operator.New(b.db.Pool, b.service(b.db.Pool), nil, oneAway{not: items[0].EffectID}, operator.Config{}, quiet)
-	for range 2 {
-		run, err = desk.ContinueRun(t.Context(), run.ID, 10)
-		require.ErrorIs(t, err, operator.ErrBroker)
-	}
-	require.Equal(t, [3]int{3, 0, 1}, [3]int{run.Done, run.Refused, run.Left})
+	require.Equal(t, [4]int{3, 0, 0, 1}, [4]int{run.Done, run.Refused, run.Failed, run.Left})
 	require.Equal(t, 3, b.audits())
+	tries := func() operator.RunItem {
+		items, err := desk.RunItems(t.Context(), run.ID, 1, 1)
+		require.NoError(t, err)
+		return items[0]
+	}
+	require.Equal(t, 1, tries().Tries)
+	run, err = desk.ContinueRun(t.Context(), run.ID, 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, tries().Tries, "not at once")
+	for n := 2; n <= 5; n++ {
+		require.Nil(t, run.FinishedAt)
+		b.exec(`UPDATE operator_run_items SET try_at = now()`)
+		run, err = desk.ContinueRun(t.Context(), run.ID, 10)
+		require.NoError(t, err)
+		require.Equal(t, n, tries().Tries)
+	}
+	require.NotNil(t, run.FinishedAt)
+	require.Equal(t, [4]int{3, 0, 1, 0}, [4]int{run.Done, run.Refused, run.Failed, run.Left})
+	require.Equal(t, "failed", tries().Status)
+	require.Equal(t, "the broker did not acknowledge the event; tried 5 times", tries().Said)
+	require.Nil(t, tries().ActionID)
+	require.Equal(t, 3, b.audits())
+}
+
+// TestRun_BrokerAway (G7): if one after the other fails, what they need is away: the others are not tried, and the run goes on when it is back.
+func TestRun_BrokerAway(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	desk, run := b.told(6, func(domain.EffectID) outbox.Publisher { return away{} })
+	run, err := desk.ContinueRun(t.Context(), run.ID, 10)
+	require.ErrorIs(t, err, operator.ErrBroker)
+	require.Equal(t, 6, run.Left)
+	require.Equal(t, 3, b.count(`SELECT count(*) FROM operator_run_items WHERE tries = 1`))
+	b.exec(`UPDATE operator_run_items SET try_at = now() WHERE tries > 0`)
 	desk = operator.New(b.db.Pool, b.service(b.db.Pool), nil, oneAway{}, operator.Config{}, quiet)
 	run, err = desk.ContinueRun(t.Context(), run.ID, 10)
 	require.NoError(t, err)
 	require.NotNil(t, run.FinishedAt)
-	require.Equal(t, 4, run.Done)
+	require.Equal(t, 6, run.Done)
+	require.Equal(t, 6, b.audits())
+}
+
+// TestRun_Ended (G7): a person ends a run. What was done stays done, nothing is done to the rest, and the end is on record once. What
+// somebody is at is finished by them.
+func TestRun_Ended(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	desk, run := b.told(5, func(domain.EffectID) outbox.Publisher { return oneAway{} })
+	run, err := desk.ContinueRun(t.Context(), run.ID, 2)
+	require.NoError(t, err)
+	b.exec(`UPDATE operator_run_items SET claimed_until = now() + interval '1 minute' WHERE position = 3`) // somebody is at it
+	var refused *outbox.RefusedError
+	_, err = desk.EndRun(t.Context(), run.ID, "bob", " ")
+	require.ErrorAs(t, err, &refused)
+	_, err = desk.EndRun(t.Context(), uuid.New(), "bob", "enough")
+	require.ErrorIs(t, err, domain.ErrNotFound)
+	var group errgroup.Group
+	for range 4 {
+		group.Go(func() error {
+			_, err := desk.EndRun(t.Context(), run.ID, "bob", "the wrong filter")
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	run, err = desk.ContinueRun(t.Context(), run.ID, 10)
+	require.NoError(t, err)
+	require.Nil(t, run.FinishedAt)
+	require.Equal(t, [4]int{2, 2, 1, 5}, [4]int{run.Done, run.LeftOut, run.Left, run.Total})
+	require.Equal(t, 1, b.count(`SELECT count(*) FROM operator_actions WHERE action = 'end_run' AND actor = 'bob' AND reason = 'the wrong filter'`))
+	b.exec(`UPDATE operator_run_items SET claimed_until = now() WHERE position = 3`) // they have died
+	run, err = desk.ContinueRun(t.Context(), run.ID, 10)
+	require.NoError(t, err)
+	require.NotNil(t, run.FinishedAt)
+	require.Equal(t, [3]int{2, 3, 0}, [3]int{run.Done, run.LeftOut, run.Left})
+	require.Equal(t, outbox.Actor("bob"), run.EndedBy)
+	items, err := desk.RunItems(t.Context(), run.ID, 3, 10)
+	require.NoError(t, err)
+	for _, item := range items {
+		require.Equal(t, "left_out", item.Status)
+		require.Equal(t, "nothing was done: bob ended the run: the wrong filter", item.Said)
+	}
+	again, err := desk.EndRun(t.Context(), run.ID, "ada", "once more")
+	require.NoError(t, err)
+	require.Equal(t, run, again)
+	require.Equal(t, 3, b.audits(), "two acts, and the end")
 }
 
 // TestRun_CannotBegin: an order that can never be carried out is refused before anything is written.
