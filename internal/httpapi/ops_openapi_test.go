@@ -42,7 +42,7 @@ func TestOperatorExamplesFit(t *testing.T) {
 			require.NoError(t, err, "%s %s: %s", method, path, text)
 		}
 	}
-	require.Equal(t, 28, seen)
+	require.Equal(t, 29, seen)
 }
 
 // Who acts is asked for the permission of that act; nothing of the desk is open to customers, and to finance only refunds are.
