@@ -21,7 +21,7 @@ up: ## the same stack, kept up; prints addresses, tokens and a first curl; Ctrl-
 test: ## every test, race detector on, against real PostgreSQL, JetStream and HTTP (SUITE=full: more seeds, requests, combinations)
 	$(TOOL) gotestsum --version >/dev/null
 	$(if $(SUITE),HOLDFAST_SUITE=$(SUITE)) go run ./internal/testdb/cmd/withdb -- $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- \
-		-race -vet=off -shuffle=on -parallel 8 -timeout 30m $(TESTFLAGS) ./...
+		-race -vet=off -shuffle=on -parallel 6 -timeout 30m $(TESTFLAGS) ./...
 
 FUZZTIME ?= 60s
 .PHONY: fuzz
