@@ -23,49 +23,31 @@ type standing struct {
 }
 
 // explainAll says of each effect in plain words why it is where it is, and what comes next. Jobs and earlier events are looked up for
-// what is pending only, by walks along an index.
+// what is pending only, each by an index.
 func explainAll(ctx context.Context, q postgres.Querier, effects []Effect, pauses []Pausing, deadAfter time.Duration) ([]Row, error) {
 	rows := make([]Row, 0, len(effects))
-	for some := range slices.Chunk(effects, 100) { // each is compared with what was looked up for all
-		found, err := q.Query(ctx, standings, standingArgs(some, deadAfter))
-		if err != nil {
-			return nil, err
-		}
-		all, err := pgx.CollectRows(found, pgx.RowToStructByName[standing])
-		if err != nil {
-			return nil, err
-		}
-		by := make(map[domain.EffectID]standing, len(all))
-		for _, s := range all {
-			by[s.ID] = s
-		}
-		for _, e := range some {
-			rows = append(rows, explainEffect(inUTC(e), by[e.ID], pauses))
-		}
+	if len(effects) == 0 {
+		return rows, nil
+	}
+	found, err := q.Query(ctx, standings, standingArgs(effects, deadAfter))
+	if err != nil {
+		return nil, err
+	}
+	all, err := pgx.CollectRows(found, pgx.RowToStructByName[standing])
+	if err != nil {
+		return nil, err
+	}
+	by := make(map[domain.EffectID]standing, len(all))
+	for _, s := range all {
+		by[s.ID] = s
+	}
+	for _, e := range effects {
+		rows = append(rows, explainEffect(inUTC(e), by[e.ID], pauses))
 	}
 	return rows, nil
 }
 
-// standings asks of effects that are handed over what carries them and holds them back, in the words in which the sweep asks it. But
-// outbox and river_job are here what was read of them before: the events of the pending events' bookings, and the jobs of all. Jobs that
-// lie by themselves are those of other events than were handed over.
 const standings = `
-	WITH outbox AS MATERIALIZED (
-		SELECT o.booking_id, o.kind, o.event_seq, o.status, o.job_id
-		  FROM unnest(@bookings_from::uuid[], @bookings_to::uuid[]) AS walk (first, last)
-		  JOIN outbox o ON o.booking_id BETWEEN walk.first AND walk.last AND o.kind = 'publish'
-	), river_job AS MATERIALIZED (
-		SELECT j.id, j.kind, j.queue, j.state, j.attempted_by, j.scheduled_at
-		  FROM unnest(@jobs_from::bigint[], @jobs_to::bigint[]) AS walk (first, last)
-		  JOIN river_job j ON j.id BETWEEN walk.first AND walk.last
-		 UNION ALL
-		SELECT j.id, j.kind, j.queue, j.state, j.attempted_by, j.scheduled_at
-		  FROM river_job j
-		 WHERE j.id = ANY (ARRAY(
-		       SELECT o.job_id FROM outbox o
-		        WHERE o.booking_id = ANY (@event_bookings) AND NOT EXISTS (
-		              SELECT FROM unnest(@jobs_from::bigint[], @jobs_to::bigint[]) AS walk (first, last) WHERE o.job_id BETWEEN walk.first AND walk.last)))
-	)
 	SELECT o.id, ` + fate + ` AS lost, o.status = 'pending' AND ` + heldBack + ` AS held_back,
 	       ` + late + ` AS late,
 	       CASE WHEN o.status = 'pending' THEN (
@@ -77,32 +59,20 @@ const standings = `
 
 // standingArgs hands over what of the effects is known already, so that their rows are not read twice.
 func standingArgs(effects []Effect, deadAfter time.Duration) pgx.NamedArgs {
-	var ids, bookings, eventBookings []uuid.UUID
+	var ids, bookings []uuid.UUID
 	var kinds, statuses []string
-	var seqs, pending []int64
+	var seqs []int64
 	var jobs []*int64
 	var times []time.Time
 	for _, e := range effects {
 		ids, bookings = append(ids, e.ID.UUID), append(bookings, e.BookingID.UUID)
 		kinds, statuses = append(kinds, string(e.Kind)), append(statuses, string(e.Status))
 		seqs, jobs, times = append(seqs, e.EventSeq), append(jobs, e.JobID), append(times, e.CreatedAt)
-		if e.Status != domain.EffectPending {
-			continue
-		}
-		if e.JobID != nil {
-			pending = append(pending, *e.JobID)
-		}
-		if e.Kind == domain.EffectPublish {
-			eventBookings = append(eventBookings, e.BookingID.UUID)
-		}
 	}
-	args := pgx.NamedArgs{
+	return pgx.NamedArgs{
 		"ids": ids, "bookings": bookings, "kinds": kinds, "statuses": statuses, "seqs": seqs, "jobs": jobs, "times": times,
-		"event_bookings": eventBookings, "dead_after": deadAfter,
+		"dead_after": deadAfter,
 	}
-	args["bookings_from"], args["bookings_to"] = postgres.Walks(eventBookings)
-	args["jobs_from"], args["jobs_to"] = postgres.WalksOfNumbers(pending)
-	return args
 }
 
 // inUTC shows an effect's times as every other time that leaves the system.

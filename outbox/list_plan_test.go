@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"holdfast/domain"
 	"holdfast/internal/postgres"
+	"holdfast/internal/testdb"
 )
 
 // TestListOfAHundredThousand (G5): operators look when much is stuck. With 100,000 effects stuck in every way, each first page and
@@ -71,10 +71,11 @@ func TestListOfAHundredThousand(t *testing.T) {
 				require.NoError(t, err)
 				buffers, left := 0, f.Limit+1
 				for _, query := range pageQueries(f, after) {
-					plan := b.plan(t, query.most(left))
-					plan.requireWalks(t)
-					buffers += plan.buffers()
-					if left -= plan.Plan.Rows; left == 0 {
+					page := query.most(left)
+					plan := testdb.Explain(t, b.pool, page.sql, page.args)
+					requireWalks(t, plan)
+					buffers += plan.Buffers()
+					if left -= plan.Rows; left == 0 {
 						break
 					}
 				}
@@ -98,15 +99,9 @@ func (b *testBundle) overviewWalks(t *testing.T) {
 	ReadAges(&batch, &ages)
 	ReadStuck(&batch, DeadAfter, &stuck)
 	for _, query := range batch.QueuedQueries {
-		plan := b.explain(t, query.SQL, query.Arguments...)
-		var walk func(n planNode)
-		walk = func(n planNode) {
-			require.False(t, n.Table == "outbox" && n.Type == "Seq Scan", query.SQL)
-			for _, below := range n.Plans {
-				walk(below)
-			}
-		}
-		walk(plan.Plan)
+		testdb.Explain(t, b.pool, query.SQL, query.Arguments...).Walk(func(p testdb.Plan, _ string) {
+			require.False(t, p.Table == "outbox" && p.Type == "Seq Scan", query.SQL)
+		})
 	}
 	require.NoError(t, postgres.Send(t.Context(), b.pool, &batch))
 	require.EqualValues(t, MostCounted+1, stuck)
@@ -119,55 +114,19 @@ func (b *testBundle) overviewWalks(t *testing.T) {
 	require.Len(t, ages, 35)
 }
 
-// explained is what PostgreSQL says of a statement that it has run.
-type explained struct {
-	Plan planNode `json:"Plan"`
-}
-
-type planNode struct {
-	Type  string     `json:"Node Type"`
-	Table string     `json:"Relation Name"`
-	Rows  int        `json:"Actual Rows"`
-	Hit   int        `json:"Shared Hit Blocks"`
-	Read  int        `json:"Shared Read Blocks"`
-	Plans []planNode `json:"Plans"`
-}
-
-func (b *testBundle) plan(t *testing.T, p pageQuery) explained {
-	t.Helper()
-	return b.explain(t, p.sql, p.args)
-}
-
-func (b *testBundle) explain(t *testing.T, sql string, args ...any) explained {
-	t.Helper()
-	var text []byte
-	require.NoError(t, b.pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+sql, args...).Scan(&text))
-	var plans []explained
-	require.NoError(t, json.Unmarshal(text, &plans), string(text))
-	return plans[0]
-}
-
-func (e explained) buffers() int { return e.Plan.Hit + e.Plan.Read }
-
 // requireWalks fails the test if anything but an index is walked, or more than a page is sorted.
-func (e explained) requireWalks(t *testing.T) {
+func requireWalks(t *testing.T, plan testdb.Plan) {
 	t.Helper()
-	var walk func(n planNode, within string)
-	walk = func(n planNode, within string) {
-		path := within + " > " + n.Type
-		if n.Table != "outbox_workers" { // of a few rows
-			require.NotContains(t, n.Type, "Seq Scan", path+" "+n.Table)
+	plan.Walk(func(p testdb.Plan, path string) {
+		if p.Table != "outbox_workers" { // of a few rows
+			require.NotContains(t, p.Type, "Seq Scan", path+" "+p.Table)
 		}
-		require.NotContains(t, n.Type, "Bitmap", path)
-		if strings.HasPrefix(n.Type, "Sort") || strings.HasPrefix(n.Type, "Incremental Sort") {
-			require.LessOrEqual(t, n.Rows, 51, path)
-			for _, below := range n.Plans {
+		require.NotContains(t, p.Type, "Bitmap", path)
+		if strings.HasPrefix(p.Type, "Sort") || strings.HasPrefix(p.Type, "Incremental Sort") {
+			require.LessOrEqual(t, p.Rows, 51, path)
+			for _, below := range p.Below {
 				require.LessOrEqual(t, below.Rows, 51, "%s sorts", path)
 			}
 		}
-		for _, below := range n.Plans {
-			walk(below, path)
-		}
-	}
-	walk(e.Plan, "")
+	})
 }

@@ -29,18 +29,11 @@ func AtStake(ctx context.Context, q postgres.Querier, effects []outbox.Effect) (
 	if bookings == nil && refunds == nil {
 		return stake, nil
 	}
-	args := pgx.NamedArgs{}
-	args["bookings_from"], args["bookings_to"] = postgres.Walks(bookings)
-	args["refunds_from"], args["refunds_to"] = postgres.Walks(refunds)
 	rows, err := q.Query(ctx, `
-		SELECT p.booking_id AS id, p.amount, p.currency
-		  FROM unnest(@bookings_from::uuid[], @bookings_to::uuid[]) AS walk (first, last)
-		  JOIN payments p ON p.booking_id BETWEEN walk.first AND walk.last
-		 WHERE p.status NOT IN ('succeeded', 'canceled', 'refused')
-		 UNION ALL
-		SELECT r.effect_id, r.amount, r.currency
-		  FROM unnest(@refunds_from::uuid[], @refunds_to::uuid[]) AS walk (first, last)
-		  JOIN refunds r ON r.effect_id BETWEEN walk.first AND walk.last`, args)
+		SELECT booking_id AS id, amount, currency FROM payments
+		 WHERE booking_id = ANY ($1) AND status NOT IN ('succeeded', 'canceled', 'refused')
+		UNION ALL
+		SELECT effect_id, amount, currency FROM refunds WHERE effect_id = ANY ($2)`, bookings, refunds)
 	if err != nil {
 		return nil, fmt.Errorf("read what is at stake: %w", err)
 	}

@@ -90,21 +90,10 @@ func TestSignOffPeriod_SignsOnlyWhatWasCompared(t *testing.T) {
 	d := b.desk(b.provider())
 	_, err := d.Report(t.Context(), b.period())
 	require.NoError(t, err)
-	made := b.matchings()
-	tx, err := b.Pool.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), `LOCK TABLE finance_periods IN SHARE ROW EXCLUSIVE MODE`)
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() {
-		_, err := d.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
-		done <- err
-	}()
-	require.Eventually(t, func() bool { return b.matchings() > made }, time.Minute, 5*time.Millisecond)
+	sign := b.aboutToSign(d)
 	b.adjust("txn_between")
-	require.NoError(t, tx.Commit(t.Context()))
 	refused := &outbox.RefusedError{}
-	require.ErrorAs(t, <-done, &refused)
+	require.ErrorAs(t, sign(), &refused)
 	require.Contains(t, refused.Reason, "while it was compared")
 	_, err = d.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
 	require.ErrorContains(t, err, "1 exception is open")
@@ -148,20 +137,10 @@ func TestMatch_HasNotSeenWhatIsCommittedLater(t *testing.T) {
 	require.Equal(t, []string{"unexplained txn_passed"}, b.found())
 	b.explain()
 
-	held, made := hold("txn_signed"), b.matchings()
-	gate, err := b.Pool.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = gate.Exec(t.Context(), `LOCK TABLE finance_periods IN SHARE ROW EXCLUSIVE MODE`)
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() {
-		_, err := d.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
-		done <- err
-	}()
-	require.Eventually(t, func() bool { return b.matchings() > made }, time.Minute, 5*time.Millisecond)
+	held = hold("txn_signed")
+	sign := b.aboutToSign(d)
 	require.NoError(t, held.Commit(t.Context()))
-	require.NoError(t, gate.Commit(t.Context()))
-	require.ErrorContains(t, <-done, "while it was compared")
+	require.ErrorContains(t, sign(), "while it was compared")
 	_, err = d.SignOffPeriod(t.Context(), b.period(), "ada", "closed")
 	require.ErrorContains(t, err, "1 exception is open")
 	b.explain()
@@ -177,6 +156,27 @@ func TestMatch_HasNotSeenWhatIsCommittedLater(t *testing.T) {
 	require.NoError(t, held.Commit(t.Context()))
 	require.NoError(t, d.Match(t.Context(), b.window))
 	require.Equal(t, []string{"period_changed " + b.signed(), "unexplained txn_unseen"}, b.found())
+}
+
+// aboutToSign begins to sign the period off, and returns when it is compared and not signed yet. What it returns lets it be signed.
+func (b *bed) aboutToSign(d *finance.Desk) (sign func() error) {
+	b.Helper()
+	made := b.matchings()
+	gate, err := b.Pool.Begin(b.Context())
+	require.NoError(b, err)
+	_, err = gate.Exec(b.Context(), `LOCK TABLE finance_periods IN SHARE ROW EXCLUSIVE MODE`)
+	require.NoError(b, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := d.SignOffPeriod(b.Context(), b.period(), "ada", "closed")
+		done <- err
+	}()
+	require.Eventually(b, func() bool { return b.matchings() > made }, time.Minute, 5*time.Millisecond)
+	return func() error {
+		b.Helper()
+		require.NoError(b, gate.Commit(b.Context()))
+		return <-done
+	}
 }
 
 // signed is the period that was signed off.

@@ -14,9 +14,10 @@ import (
 // was entered.
 const daysAgain = 31
 
-// Watch compares the last days by itself, so that what does not match is on the list before anybody asks for a report; the days of
-// what is open, so that it closes once it is explained; and those into which something was entered since they were compared. What was not listed is left out: nobody can judge it yet. It does nothing
-// if it was done a while ago, by whatever process, and returns false: there is no more to do at once.
+// Watch compares the last days by itself, so that what does not match is on the list before anybody asks for a report; the days of what is
+// open, so that it closes once it is explained; and those into which something was entered since they were compared. What was not listed
+// is left out: nobody can judge it yet. It does nothing if it was done a while ago, by whatever process, and returns false: there is no
+// more to do at once.
 func (d *Desk) Watch(ctx context.Context) (more bool, err error) {
 	if err := d.look(ctx); err != nil {
 		return false, err

@@ -116,14 +116,10 @@ func (s *Server) continueRun(ctx context.Context, x *exchange, in *continueRunIn
 	if err != nil {
 		return nil, err
 	}
-	run, err := s.config.Operators.Run(ctx, id)
-	if err != nil {
+	if err := s.mayRun(ctx, x, id); err != nil {
 		return nil, err
 	}
-	if err := x.may(run.Act); err != nil {
-		return nil, err
-	}
-	run, err = s.config.Operators.ContinueRun(ctx, id, body.Limit)
+	run, err := s.config.Operators.ContinueRun(ctx, id, body.Limit)
 	return &shown[operator.Run]{run}, err
 }
 
@@ -147,15 +143,20 @@ func (s *Server) endRun(ctx context.Context, x *exchange, in *endRunInput) (*sho
 	if err := readBodyOf(in.RawBody, func(m members) { body.Reason = m.reason() }); err != nil {
 		return nil, err
 	}
+	if err := s.mayRun(ctx, x, id); err != nil {
+		return nil, err
+	}
+	run, err := s.config.Operators.EndRun(ctx, id, x.actor(), body.Reason)
+	return &shown[operator.Run]{run}, err
+}
+
+// mayRun refuses who may not do a run's act.
+func (s *Server) mayRun(ctx context.Context, x *exchange, id uuid.UUID) error {
 	run, err := s.config.Operators.Run(ctx, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := x.may(run.Act); err != nil {
-		return nil, err
-	}
-	run, err = s.config.Operators.EndRun(ctx, id, x.actor(), body.Reason)
-	return &shown[operator.Run]{run}, err
+	return x.may(run.Act)
 }
 
 type listRunsInput struct {
