@@ -12,13 +12,13 @@ import (
 
 // stack is a running Holdfast.
 type stack struct {
-	opts       stackOptions
-	env        environment // of the binaries
-	supervisor *supervisor
+	opts        stackOptions
+	env         environment // of the binaries
+	supervisor  *supervisor
+	description description // without pids, which change; the rest stays once every process serves
 
-	mu          sync.Mutex // guards the description's pids and its file
-	published   bool
-	description description
+	mu        sync.Mutex // guards published, and what is written where
+	published bool
 }
 
 // errInterrupted says that somebody did not want to wait.
@@ -180,11 +180,12 @@ func (s *stack) describe() error {
 	if !s.published {
 		return nil
 	}
-	s.description.PIDs = s.supervisor.pids()
 	if s.opts.file == "" {
 		return nil
 	}
-	return s.description.write(s.opts.file)
+	d := s.description // which others read meanwhile
+	d.PIDs = s.supervisor.pids()
+	return d.write(s.opts.file)
 }
 
 // stop takes away what tells of the stack, stops everything and removes the data that is not to be kept.
